@@ -1,0 +1,1 @@
+"""XFTP beside other file transfer programs, on loopback: `python -m bench`."""

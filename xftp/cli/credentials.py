@@ -1,0 +1,83 @@
+"""Who logs in: the URL, the options, the environment, netrc, and at last the person.
+
+The password is never printed and never taken from an option, where `ps` would show it.
+"""
+
+from __future__ import annotations
+
+import netrc
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from xftp.errors import FileError
+
+from .terminal import ask_password
+
+PASSWORD_VARIABLE = "XFTP_PASSWORD"
+NETRC_VARIABLE = "NETRC"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user and a password; None means that nothing was found and anonymous will do."""
+
+    user: str | None
+    password: str | None
+    account: str | None = None
+
+
+def find_login(
+    host: str,
+    *,
+    user: str | None,
+    password: str | None,
+    netrc_file: Path | None = None,
+    may_ask: bool = True,
+) -> Login:
+    """Find the password for `user` at `host`, or the user as well if none is given.
+
+    Order: the URL's password, XFTP_PASSWORD, netrc, a prompt on a terminal. Raises FileError if
+    a netrc file cannot be used, click.UsageError if a password is needed and nobody can be asked.
+    """
+    if password is not None:
+        return Login(user, password)
+    from_environment = os.environ.get(PASSWORD_VARIABLE)
+    if user is not None and from_environment is not None:
+        return Login(user, from_environment)
+    found = _from_netrc(host, user, netrc_file)
+    if found is not None:
+        return found
+    if user in (None, "anonymous", "ftp"):
+        return Login(user, None)
+    if not may_ask:
+        raise click.UsageError(
+            f"there is no password for {user} at {host}: put it into ~/.netrc or {PASSWORD_VARIABLE}"
+        )
+    return Login(user, ask_password(f"Password for {user} at {host}: "))
+
+
+def _from_netrc(host: str, user: str | None, path: Path | None) -> Login | None:
+    """Find the machine's entry, or the default one; only for `user`, if one is given."""
+    named = path is not None or NETRC_VARIABLE in os.environ
+    path = path or Path(os.environ.get(NETRC_VARIABLE) or Path.home() / ".netrc")
+    try:
+        entry = netrc.netrc(str(path)).authenticators(host)
+    except FileNotFoundError as error:
+        if named:
+            raise FileError(f"{path}: {error.strerror}") from error
+        return None
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}") from error
+    except netrc.NetrcParseError as error:
+        raise FileError(f"{path}: line {error.lineno} cannot be read: {error.msg}") from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: not UTF-8") from error
+    if entry is None or (user is not None and entry[0] not in ("", user)):
+        return None
+    login, account, password = entry
+    if password and not named and path.stat().st_mode & 0o077:
+        raise FileError(f"{path}: others can read the passwords in it; say chmod 600 {path}")
+    return Login(user or login or None, password or None, account or None)

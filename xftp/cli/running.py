@@ -1,0 +1,99 @@
+"""From a command to an exit status: the event loop, signals, errors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import click
+
+from xftp.errors import XftpError
+
+from .terminal import Interrupted, complain
+
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    """Run a command's coroutine to its exit status; SIGINT and SIGTERM cancel it.
+
+    Raises Interrupted, and whatever the coroutine raises.
+    """
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(interruptible(work(), _ENDING_SIGNALS))
+
+
+async def interruptible(
+    work: Coroutine[Any, Any, int], signals: tuple[signal.Signals, ...]
+) -> int:
+    """Await `work`; the first of `signals` cancels it, and Interrupted is raised when it has ended.
+
+    A second signal does what it does to any program, for the impatient.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    received: list[int] = []
+
+    def end(signal_number: int) -> None:
+        received.append(signal_number)
+        for each in signals:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
+        task.cancel()
+
+    for each in signals:
+        loop.add_signal_handler(each, end, each)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if received:
+            raise Interrupted(received[0]) from None
+        task.cancel()
+        raise
+    finally:
+        for each in signals:
+            loop.remove_signal_handler(each)
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Run a whole command line; every error becomes one sentence and an exit status."""
+    try:
+        status = command()
+        sys.stdout.flush()
+    except XftpError as error:
+        complain(error)
+        status = error.exit_code
+    except Interrupted as error:
+        status = error.exit_code
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
+    except BrokenPipeError:
+        _abandon_stdout()
+        status = 128 + signal.SIGPIPE
+    except click.ClickException as error:
+        complain(error.format_message())
+        status = error.exit_code
+    return status
+
+
+def _abandon_stdout() -> None:
+    """Keep the interpreter from complaining, at its end, that nobody reads standard output."""
+    with contextlib.suppress(OSError, ValueError):
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Give uvloop's event loop where it is installed, None for the one of asyncio."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -1,0 +1,75 @@
+"""What a person sees on standard error while files move; nothing but sentences in a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from xftp.transport.report import TransferReport
+
+from .terminal import say
+from .text import printable, rate_text, size_text, summary
+
+if TYPE_CHECKING:
+    from xftp.client.progress import Progress
+
+    from .bars import Bars
+
+
+class Screen:
+    """The person's side of standard error: notices, the transcript, bars, summaries."""
+
+    def __init__(self, *, verbose: bool = False, quiet: bool = False) -> None:
+        self.verbose = verbose
+        self.quiet = quiet
+        self._bars: Bars | None = None
+
+    def notice(self, sentence: str) -> None:
+        """Say what the person should know although nothing failed."""
+        if not self.quiet:
+            self._say(f"xftp: {sentence}")
+
+    def detail(self, sentence: str) -> None:
+        """Say what only -v shows."""
+        if self.verbose:
+            self._say(f"* {sentence}")
+
+    def trace(self, line: str) -> None:
+        """Show a line of the control connection, with -v."""
+        if self.verbose:
+            self._say(line)
+
+    @contextlib.contextmanager
+    def watch(self, name: str) -> Iterator[Progress | None]:
+        """Show a bar for the transfer of `name`; gives None where nobody would see it."""
+        if self.quiet or not sys.stderr.isatty():
+            yield None
+            return
+        from .bars import Bars  # rich takes a while to import
+
+        with Bars(printable(name), per_connection=self.verbose) as self._bars:
+            try:
+                yield self._bars
+            finally:
+                self._bars = None
+
+    def done(self, name: str, report: TransferReport) -> None:
+        """Say what a finished transfer achieved; with -v also each connection."""
+        if self.quiet:
+            return
+        self._say(summary(name, report))
+        for each in report.connections if self.verbose else ():
+            rate = each.bytes / report.seconds if report.seconds > 0 else 0.0
+            rtt = "" if each.rtt_s is None else f", RTT {each.rtt_s * 1000:.3g} ms"
+            again = "" if each.retransmits is None else f", {each.retransmits} segments sent again"
+            figures = f"{size_text(each.bytes)}, {rate_text(rate)}{rtt}{again}"
+            self._say(f"  connection {each.number}: {figures}")
+
+    def _say(self, line: str) -> None:
+        line = printable(line)
+        if self._bars is not None:
+            self._bars.say(line)
+        else:
+            say(line)

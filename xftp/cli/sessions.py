@@ -1,0 +1,91 @@
+"""Sessions for commands: who logs in, and one control connection for URLs of one server."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from xftp.client.options import Options
+from xftp.client.session import Session, open_session
+from xftp.client.url import FtpUrl
+from xftp.errors import XftpError
+
+from .credentials import find_login
+from .screen import Screen
+from .settings import Settings
+from .terminal import can_ask
+
+
+def options_of(settings: Settings, screen: Screen) -> Options:
+    """Translate what a person chose into what a session is told."""
+    return Options(
+        connections=settings.connections,
+        passive=settings.passive,
+        family=settings.family,
+        limit_rate=settings.limit_rate,
+        retries=settings.retries,
+        trace=screen.trace,
+        notice=screen.notice,
+    )
+
+
+class Sessions:
+    """Opens a session for a URL, and keeps it for the next URL of the same server and user."""
+
+    def __init__(self, settings: Settings, screen: Screen, *, may_ask: bool = True) -> None:
+        self._settings = settings
+        self._options = options_of(settings, screen)
+        self._may_ask = may_ask and can_ask()
+        self._place: tuple[str, int, str | None, str | None] | None = None
+        self._session: Session | None = None
+        self._failure: XftpError | None = None
+
+    async def __aenter__(self) -> Sessions:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        session, self._session = self._session, None
+        if session is None:
+            return
+        if kind is None and not session.is_closed:
+            await session.quit()
+        else:
+            session.close()
+
+    async def get(self, url: FtpUrl) -> Session:
+        """Give a session that is logged in at the server of `url`.
+
+        Raises ConnectError and LoginError; for the same server again without a new try, as a
+        password that is wrong does not become right.
+        """
+        place = (url.host, url.port, url.user, url.password)
+        if place == self._place:
+            if self._failure is not None:
+                raise self._failure
+            if self._session is not None and not self._session.is_closed:
+                return self._session
+        if self._session is not None:
+            await self.__aexit__(None, None, None)
+        self._place, self._failure = place, None
+        try:
+            self._session = await self._open(url)
+        except XftpError as error:
+            self._failure = error
+            raise
+        return self._session
+
+    async def _open(self, url: FtpUrl) -> Session:
+        login = find_login(
+            url.host,
+            user=url.user or self._settings.user,
+            password=url.password,
+            netrc_file=self._settings.netrc_file,
+            may_ask=self._may_ask,
+        )
+        return await open_session(
+            url, user=login.user, password=login.password, options=self._options
+        )

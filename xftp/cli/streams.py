@@ -1,0 +1,58 @@
+"""Standard input and output as the two ends of a transfer, without blocking Ctrl-C for long."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+
+from xftp.errors import file_error
+
+BLOCK_BYTES = 256 * 1024
+WAIT_S = 0.2
+"""How long a read may block: then the transfer can see that it was cancelled."""
+
+
+class InputStream:
+    """Produces the bytes of a descriptor for `Session.put_stream`."""
+
+    def __init__(self, descriptor: int, name: str = "standard input") -> None:
+        self._descriptor = descriptor
+        self._name = name
+
+    def __call__(self) -> bytes | None:
+        """Give the next bytes, b"" at the end, None when there are none yet. Raises FileError."""
+        try:
+            if not select.select([self._descriptor], [], [], WAIT_S)[0]:
+                return None
+            return os.read(self._descriptor, BLOCK_BYTES)
+        except OSError as error:
+            raise file_error(error, self._name) from error
+
+
+class OutputStream:
+    """Writes the pieces that `Session.get_stream` gives to a descriptor."""
+
+    def __init__(self, descriptor: int, name: str = "standard output") -> None:
+        self._descriptor = descriptor
+        self._name = name
+        self._is_closed = False
+        # A pipe that select calls writable has room for PIPE_BUF bytes, so these never block.
+        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._block_bytes = BLOCK_BYTES if regular else select.PIPE_BUF
+
+    def __call__(self, piece: memoryview) -> None:
+        """Write all of `piece`. Raises FileError, BrokenPipeError when nobody reads any more."""
+        rest = piece
+        try:
+            while rest and not self._is_closed:
+                if select.select([], [self._descriptor], [], WAIT_S)[1]:
+                    rest = rest[os.write(self._descriptor, rest[: self._block_bytes]) :]
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise file_error(error, self._name) from error
+
+    def close(self) -> None:
+        """Let a write that waits for a reader give up; the descriptor stays open."""
+        self._is_closed = True

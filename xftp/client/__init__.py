@@ -1,0 +1,1 @@
+"""The client library: a session with one server, its transfers, its directories."""

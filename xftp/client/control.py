@@ -1,0 +1,250 @@
+"""The control connection: commands out, replies in, matched in order.
+
+Built on aioftp's client, of which it keeps the stream (and with it TLS) and replaces the reading:
+one task reads replies at all times, so that several commands may leave in one write, and a refusal
+is seen while data moves. Bytes that are not UTF-8 pass as surrogate escapes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Collection
+from typing import Any
+
+import aioftp
+
+from xftp.errors import ConnectError, PeerError, XftpError
+from xftp.protocol.commands import Command, format_command
+from xftp.protocol.replies import Reply, ReplyParser
+
+from .dialling import dial
+from .options import Options
+from .text import printable
+
+_READ_BYTES = 65536
+_SECRET = frozenset({"PASS", "ACCT"})
+_CLOSING = 421
+"""Service not available, closing control connection (RFC 959 section 4.2); fits any command."""
+
+
+class Answer:
+    """The replies to one command: preliminary ones (1yz), then the final one."""
+
+    def __init__(
+        self, command: Command | None, codes: Collection[int], expire: Callable[[str], None]
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.command = command
+        self.codes = codes
+        self.begun: asyncio.Future[Reply] = loop.create_future()
+        """The first reply, preliminary or final."""
+        self.final: asyncio.Future[Reply] = loop.create_future()
+        """The final reply."""
+        self._expire = expire
+
+    @property
+    def verb(self) -> str:
+        """The command's verb; of the greeting, a word for it."""
+        return self.command.verb if self.command else "the connection"
+
+    async def wait_begun(self, timeout_s: float) -> Reply:
+        """Wait for the first reply. Raises ConnectError, also when none comes in time."""
+        return await self._wait(self.begun, timeout_s)
+
+    async def wait_final(self, timeout_s: float) -> Reply:
+        """Wait for the final reply. Raises ConnectError, also when none comes in time."""
+        return await self._wait(self.final, timeout_s)
+
+    def take(self, reply: Reply) -> None:
+        """Note a reply."""
+        if not self.begun.done():
+            self.begun.set_result(reply)
+        if not reply.is_preliminary:
+            self.final.set_result(reply)
+
+    def fail(self, error: XftpError) -> None:
+        """Note that no further reply will come."""
+        for future in (self.begun, self.final):
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # nobody need ask: the loss is told by the next command too
+
+    async def _wait(self, reply: asyncio.Future[Reply], timeout_s: float) -> Reply:
+        # Not `wait_for`, which would cancel the future: the reply comes all the same.
+        await asyncio.wait({reply}, timeout=timeout_s)
+        if not reply.done():
+            self._expire(f"the server did not answer {self.verb} within {timeout_s:g} s")
+        return reply.result()
+
+
+class Control(aioftp.BaseClient):
+    """One control connection. `connect` first."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self._options = options
+        self._parser = ReplyParser()
+        self._pending: deque[Answer] = deque()
+        self._reader: asyncio.Task[None] | None = None
+        self._lost: XftpError | None = None
+        self.greeting = ""
+        self.peer_host = ""
+        self.local_host = ""
+
+    # -- the connection ------------------------------------------------------------------------
+
+    async def connect(self, host: str, port: int = aioftp.DEFAULT_PORT) -> None:
+        """Connect and read the greeting. Raises ConnectError."""
+        await super().connect(host, port)
+        writer = self.stream.writer
+        self.peer_host = writer.get_extra_info("peername")[0]
+        self.local_host = writer.get_extra_info("sockname")[0]
+        self.trace(f"* connected to {self.peer_host} port {port}")
+        greeting = self._expect(None)
+        self._reader = asyncio.create_task(self._read())
+        try:
+            reply = await greeting.wait_final(self._options.reply_timeout_s)
+        except PeerError as error:
+            raise ConnectError(f"{host} port {port} is no FTP server: {error}") from error
+        if not reply.is_positive:
+            raise ConnectError(f"the server answered {reply.code} {printable(reply.text)}")
+        self.greeting = printable(reply.text)
+
+    async def _open_connection(
+        self, host: str, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        sock = await dial(host, port, self._options.family, self._options.connect_timeout_s)
+        try:
+            return await asyncio.open_connection(sock=sock)
+        except OSError as error:
+            sock.close()
+            raise ConnectError(f"{host} port {port}: {error.strerror}") from error
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no command can be sent any more."""
+        return self._lost is not None or self._stream is None
+
+    def close(self) -> None:
+        """Close at once."""
+        self._lose(ConnectError("the control connection is closed"))
+
+    async def wait_closed(self) -> None:
+        """Close, and wait until the socket is released."""
+        self.close()
+        if self._reader is not None:
+            await asyncio.gather(self._reader, return_exceptions=True)
+        if self._stream is not None:
+            with contextlib.suppress(OSError):
+                await self._stream.writer.wait_closed()
+
+    def _lose(self, error: XftpError) -> None:
+        """Close, and let every command that waits fail with `error`."""
+        if self._lost is None:
+            self._lost = error
+        if self._reader is not None and self._reader is not asyncio.current_task():
+            self._reader.cancel()
+        super().close()
+        while self._pending:
+            self._pending.popleft().fail(self._lost)
+
+    # -- commands ------------------------------------------------------------------------------
+
+    def send(self, *commands: Command, codes: Collection[int] = ()) -> list[Answer]:
+        """Send commands in one write; their answers come in the same order.
+
+        codes: those by which the reply is known even if it overtakes that of a running transfer.
+        Raises ArgumentError for what cannot be sent (then nothing is), ConnectError.
+        """
+        lines = [format_command(command.verb, command.argument) for command in commands]
+        if self._lost is not None:
+            raise self._lost
+        for command in commands:
+            secret = command.verb.upper() in _SECRET
+            shown = "****" if secret else printable(command.argument)
+            self.trace(f"> {command.verb} {shown}".rstrip())
+        self.stream.writer.write(b"".join(lines))
+        return [self._expect(command, codes) for command in commands]
+
+    async def ask(self, command: Command, codes: Collection[int] = ()) -> Reply:
+        """Send a command and wait for its final reply, whatever it is. Errors as in `send`."""
+        (answer,) = self.send(command, codes=codes)
+        return await answer.wait_final(self._options.reply_timeout_s)
+
+    def trace(self, line: str) -> None:
+        """Tell the user's trace."""
+        if self._options.trace is not None:
+            self._options.trace(line)
+
+    def _expect(self, command: Command | None, codes: Collection[int] = ()) -> Answer:
+        answer = Answer(command, codes, lambda reason: self._lose(ConnectError(reason)))
+        self._pending.append(answer)
+        return answer
+
+    # -- aioftp's own calls ---------------------------------------------------------------------
+
+    async def command(
+        self,
+        command: str | None = None,
+        expected_codes: str | tuple[str, ...] = (),
+        wait_codes: str | tuple[str, ...] = (),
+        censor_after: int | None = None,
+    ) -> Any:
+        """Do what `aioftp.BaseClient.command` does, for what is inherited from it.
+
+        wait_codes need no care: preliminary replies are always passed over.
+        """
+        verb, _, argument = (command or "NOOP").partition(" ")
+        reply = await self.ask(Command(verb, argument))
+        code = aioftp.Code(str(reply.code))
+        expected = (expected_codes,) if isinstance(expected_codes, str) else expected_codes
+        if expected:
+            self.check_codes(tuple(map(aioftp.Code, expected)), code, list(reply.lines))
+        return code, list(reply.lines)
+
+    async def parse_response(self) -> tuple[aioftp.Code, list[str]]:
+        """Give the next reply that no command asked for."""
+        reply = await self._expect(None).wait_final(self._options.reply_timeout_s)
+        return aioftp.Code(str(reply.code)), list(reply.lines)
+
+    # -- replies -------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        """Read replies until the connection ends; nothing it raises is lost."""
+        try:
+            while data := await self.stream.read(_READ_BYTES):
+                for reply in self._parser.feed(data):
+                    self._dispatch(reply)
+            self._lose(ConnectError("the server closed the control connection"))
+        except OSError as error:
+            self._lose(ConnectError(f"the control connection was lost: {error.strerror or error}"))
+        except PeerError as error:
+            self._lose(error)
+
+    def _dispatch(self, reply: Reply) -> None:
+        for line in reply.lines:
+            self.trace(f"< {reply.code} {printable(line)}".rstrip())
+        if reply.code == _CLOSING:
+            text = printable(reply.text)
+            self._lose(ConnectError(f"the server ended the session: {_CLOSING} {text}"))
+            return
+        answer = self._match(reply)
+        if answer is None:
+            self.trace("* nobody asked for that reply")
+            return
+        if not reply.is_preliminary:
+            self._pending.remove(answer)
+        answer.take(reply)
+
+    def _match(self, reply: Reply) -> Answer | None:
+        """Find whose reply it is: the oldest command's, or of one that may overtake it."""
+        if not self._pending:
+            return None
+        oldest = self._pending[0]
+        if oldest.begun.done() and reply.code not in oldest.codes:
+            for answer in self._pending:
+                if reply.code in answer.codes:
+                    return answer
+        return oldest

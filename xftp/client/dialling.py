@@ -1,0 +1,105 @@
+"""Find the addresses of a host and connect to the first that answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from xftp.errors import ConnectError
+from xftp.transport.sockets import new_socket
+
+from .options import Family
+
+STAGGER_S = 1.0
+"""How long one address is given before the next is tried beside it (RFC 8305 section 5 says
+0.25 s; a satellite path alone takes 0.6 s)."""
+
+_FAMILIES = {
+    "any": socket.AF_UNSPEC,
+    "ipv4": socket.AF_INET,
+    "ipv6": socket.AF_INET6,
+}
+
+_Address = tuple[socket.AddressFamily, Any]
+
+
+async def dial(host: str, port: int, family: Family, timeout_s: float) -> socket.socket:
+    """Connect to `host`: all its addresses in turn, the first that answers wins.
+
+    The socket is non-blocking. Raises ConnectError.
+    """
+    where = f"{host} port {port}"
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await _race(await _resolve(host, port, family))
+    except TimeoutError as error:
+        raise ConnectError(f"{where}: no answer within {timeout_s:g} s") from error
+    except OSError as error:
+        raise ConnectError(f"{where}: {_reason(error)}") from error
+
+
+async def _resolve(host: str, port: int, family: Family) -> list[_Address]:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(
+            host, port, family=_FAMILIES[family], type=socket.SOCK_STREAM
+        )
+    except UnicodeError as error:  # the IDNA codec, for names that cannot exist
+        raise OSError(errno.EINVAL, "not a host name") from error
+    return [(kind, address) for kind, _, _, _, address in found]
+
+
+async def _race(addresses: Iterable[_Address]) -> socket.socket:
+    waiting = deque(addresses)
+    attempts: set[asyncio.Task[socket.socket]] = set()
+    failures: list[OSError] = []
+    try:
+        while waiting or attempts:
+            if waiting:
+                attempts.add(asyncio.create_task(_connect(*waiting.popleft())))
+            done, _ = await asyncio.wait(
+                attempts,
+                timeout=STAGGER_S if waiting else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            for task in done:
+                attempts.discard(task)
+                try:
+                    return task.result()
+                except OSError as error:
+                    failures.append(error)
+    finally:
+        await _give_up(attempts)
+    raise failures[0] if failures else OSError(errno.EADDRNOTAVAIL, "no address")
+
+
+async def _connect(family: socket.AddressFamily, address: Any) -> socket.socket:
+    sock = new_socket(family, None)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        await asyncio.get_running_loop().sock_connect(sock, address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _give_up(attempts: set[asyncio.Task[socket.socket]]) -> None:
+    for task in attempts:
+        task.cancel()
+    for outcome in await asyncio.gather(*attempts, return_exceptions=True):
+        if isinstance(outcome, socket.socket):
+            with contextlib.suppress(OSError):
+                outcome.close()
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return str(error.strerror)
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -1,0 +1,163 @@
+"""What the two ends tell each other they can do: MULT, FEAT and OPTS.
+
+MULT reply    number " data connections available."                  Allman 1997 B.2.1
+FEAT line     SP feature [ SP parameters ]                           RFC 2389 section 3.2
+OPTS          feature [ SP options ]                                 RFC 2389 section 4
+OPTS MULT     *( key "=" value ";" ), keys in any case               docs/protocol.md
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xftp.errors import ArgumentError
+
+MULT_DEFAULT_CONNECTIONS = 4
+"""How many data connections a client asks for by itself (Allman 1997 B.5)."""
+
+MULT_LIMIT = 8
+"""How many data connections each end supports unless told otherwise (Allman 1997 B.5)."""
+
+_NUMBER = re.compile(r"[0-9]+")
+_MAX_DIGITS = 9
+"""Longer numbers of connections are a mistake or an attack, not a number of connections."""
+
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+
+
+# -- MULT -------------------------------------------------------------------------------------
+
+
+def parse_mult_reply(text: str) -> int | None:
+    """Read the server's limit from the text of a 200 reply to MULT.
+
+    The first number counts. Returns None without one: the text is a SHOULD only.
+    Allman 1997 B.2.1.
+    """
+    found = _NUMBER.search(text)
+    return int(found[0]) if found and len(found[0]) <= _MAX_DIGITS else None
+
+
+def format_mult_reply(limit: int) -> str:
+    """Write the text of a 200 reply to MULT. Allman 1997 B.2.1."""
+    return f"{limit} data connections available."
+
+
+# -- FEAT -------------------------------------------------------------------------------------
+
+
+def parse_feat(lines: Sequence[str]) -> dict[str, str]:
+    """Read the lines of a 211 reply to FEAT: feature name in upper case → its parameters.
+
+    The first and the last line hold words only. A feature that is listed again (AUTH TLS and
+    AUTH SSL on two lines) gets all its parameters, joined by ";". RFC 2389 section 3.2.
+    """
+    features: dict[str, str] = {}
+    for line in lines[1:-1]:
+        name, _, parameters = line.strip().partition(" ")
+        if name:
+            known = features.get(name.upper())
+            features[name.upper()] = ";".join(filter(None, (known, parameters.strip())))
+    return features
+
+
+def format_feat(features: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Write the lines of a 211 reply to FEAT, for `format_reply`, which indents the features.
+
+    features: name and parameters, which may be empty. RFC 2389 section 3.2.
+    """
+    if not features:
+        return ("No features",)
+    return ("Features:", *(f"{name} {rest}".rstrip(" ") for name, rest in features), "End")
+
+
+# -- OPTS -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MultOptions:
+    """What a client asks of the next transfers over several connections, with OPTS MULT."""
+
+    connections: int | None = None
+    """How many data connections will be made, 1 or more; None: not said."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """One key of OPTS MULT."""
+
+    name: str
+    """As it is written on the wire."""
+
+    field: str
+    """The field of `MultOptions` that holds the value."""
+
+    parse: Callable[[str], object]
+    """Reads the value; raises ArgumentError."""
+
+
+def _count(text: str) -> int:
+    if not _NUMBER.fullmatch(text) or len(text) > _MAX_DIGITS or int(text) < 1:
+        raise ArgumentError("a number from 1 upward is needed")
+    return int(text)
+
+
+_KEYS = (_Key("Connections", "connections", _count),)
+_KEY_BY_NAME = {key.name.lower(): key for key in _KEYS}
+
+
+def parse_opts(argument: str) -> tuple[str, str]:
+    """Split the argument of OPTS into the feature, in upper case, and its options.
+
+    Raises ArgumentError if no feature is named. RFC 2389 section 4.
+    """
+    feature, _, rest = argument.partition(" ")
+    if not _FEATURE.fullmatch(feature):
+        raise ArgumentError("expected a feature and its options")
+    return feature.upper(), rest
+
+
+def parse_mult_options(argument: str) -> tuple[MultOptions, tuple[str, ...]]:
+    """Read the options of OPTS MULT, `key=value;key=value;`.
+
+    Returns them, and the names of unknown keys, which are ignored so that old servers get
+    along with new clients. Raises ArgumentError for what is malformed, a key that is given
+    twice, or a value outside its range.
+    """
+    values: dict[str, Any] = {}
+    unknown: list[str] = []
+    for name, value in _pairs(argument):
+        key = _KEY_BY_NAME.get(name.lower())
+        if key is None:
+            unknown.append(name)
+            continue
+        try:
+            values[key.field] = key.parse(value)
+        except ArgumentError as error:
+            raise ArgumentError(f"{key.name}: {error}") from error
+    return MultOptions(**values), tuple(unknown)
+
+
+def format_mult_options(options: MultOptions) -> str:
+    """Write the options of OPTS MULT; those that are None are left out."""
+    values = ((key.name, getattr(options, key.field)) for key in _KEYS)
+    return "".join(f"{name}={value};" for name, value in values if value is not None)
+
+
+def _pairs(argument: str) -> list[tuple[str, str]]:
+    """Split `key=value;key=value;` and refuse malformed and repeated keys."""
+    pairs: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for pair in argument.removesuffix(";").split(";") if argument else ():
+        name, equals, value = pair.partition("=")
+        if not equals or not _KEY.fullmatch(name):
+            raise ArgumentError("expected key=value;key=value;")
+        if name.lower() in seen:
+            raise ArgumentError(f"{name} is given twice")
+        seen.add(name.lower())
+        pairs.append((name, value))
+    return pairs

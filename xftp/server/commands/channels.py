@@ -1,0 +1,122 @@
+"""Where data connections are: PORT, PASV, EPRT, EPSV (RFC 959, 2428), MPRT, MPSV (B.2.2, B.2.3).
+
+Data connections go to, and are accepted from, the address of the control connection only, and
+never to a port below 1024 (RFC 2577 sections 3 and 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xftp.errors import DataConnectionError, NetworkProtocolError, ParameterError, SequenceError
+from xftp.protocol.addresses import (
+    Endpoint,
+    format_epsv_reply,
+    format_mpsv_reply,
+    format_pasv_reply,
+    parse_eprt,
+    parse_epsv_argument,
+    parse_mprt,
+    parse_port,
+)
+from xftp.protocol.replies import Reply
+from xftp.server.registry import Argument, Row
+from xftp.server.session import Session
+from xftp.transport.channels import PassiveChannel
+from xftp.transport.sockets import is_ipv6, plain_address
+
+_FIRST_UNPRIVILEGED_PORT = 1024
+
+
+async def port(session: Session, argument: str) -> Reply:
+    return _dial_later(session, [parse_port(argument)], framed=False)
+
+
+async def extended_port(session: Session, argument: str) -> Reply:
+    return _dial_later(session, [parse_eprt(argument)], framed=False)
+
+
+async def multiple_ports(session: Session, argument: str) -> Reply:
+    endpoints = parse_mprt(argument)[: session.settings.connection_limit]
+    return _dial_later(session, endpoints, framed=True)
+
+
+def _dial_later(session: Session, endpoints: Sequence[Endpoint], *, framed: bool) -> Reply:
+    """Note where to dial; it is done when the transfer begins."""
+    _check_not_only_epsv(session)
+    for endpoint in endpoints:
+        if plain_address(endpoint.host) != session.control.peer_host:
+            raise ParameterError("Data connections go to your own address only.")
+        if endpoint.port < _FIRST_UNPRIVILEGED_PORT:
+            raise ParameterError(f"Data connections do not go to ports below 1024: {endpoint.port}")
+    session.set_dialling(tuple(endpoints), framed=framed)
+    return Reply(200, (f"Will open {len(endpoints)} data connection(s).",))
+
+
+async def passive(session: Session, argument: str) -> Reply:
+    _check_not_only_epsv(session)
+    if is_ipv6(session.control.local_host):
+        raise DataConnectionError("PASV knows no IPv6 address; use EPSV or MPSV.")
+    channel = _listen(session, 1)
+    session.set_channel(channel, framed=False)
+    return Reply(227, (format_pasv_reply(_public(session, channel)),))
+
+
+async def extended_passive(session: Session, argument: str) -> Reply:
+    wanted = parse_epsv_argument(argument)
+    if wanted == "all":
+        session.extended_passive_only = True
+        return Reply(200, ("Only EPSV from now on.",))
+    here = "ipv6" if is_ipv6(session.control.local_host) else "ipv4"
+    if wanted not in ("any", here):
+        number = 2 if here == "ipv6" else 1
+        raise NetworkProtocolError(f"Network protocol not supported, use ({number})")
+    channel = _listen(session, 1)
+    session.set_channel(channel, framed=False)
+    return Reply(229, (format_epsv_reply(channel.endpoint.port),))
+
+
+async def multiple_passive(session: Session, argument: str) -> Reply:
+    _check_not_only_epsv(session)
+    channel = _listen(session, session.connection_limit, session.mult_options.connections)
+    session.set_channel(channel, framed=True)
+    # One port, listed once for every connection: one hole in the firewall.
+    endpoints = [_public(session, channel)] * session.connection_limit
+    return Reply(229, (format_mpsv_reply(endpoints),))
+
+
+def _listen(session: Session, limit: int, expected: int | None = None) -> PassiveChannel:
+    session.drop_channel()
+    return PassiveChannel.listen(
+        session.control.local_host,
+        session.control.peer_host,
+        expected=1 if limit == 1 else expected,
+        limit=limit,
+        tuning=session.settings.tuning,
+        ports=session.settings.passive_ports,
+    )
+
+
+def _public(session: Session, channel: PassiveChannel) -> Endpoint:
+    """Give the address that the client is to dial."""
+    endpoint = channel.endpoint
+    public = session.settings.public_host
+    if public is None or is_ipv6(endpoint.host):
+        return endpoint
+    return Endpoint(public, endpoint.port)
+
+
+def _check_not_only_epsv(session: Session) -> None:
+    """Refuse other ways after EPSV ALL (RFC 2428 section 4)."""
+    if session.extended_passive_only:
+        raise SequenceError("After EPSV ALL only EPSV opens data connections.")
+
+
+ROWS = (
+    Row("PORT", port, "PORT <h1,h2,h3,h4,p1,p2>", Argument.REQUIRED),
+    Row("EPRT", extended_port, "EPRT |1|<address>|<port>|", Argument.REQUIRED, feature="EPRT"),
+    Row("MPRT", multiple_ports, "MPRT IP4|TCP|<address>|<port>,<port>...", Argument.REQUIRED),
+    Row("PASV", passive, "PASV"),
+    Row("EPSV", extended_passive, "EPSV [1 | 2 | ALL]", Argument.OPTIONAL, feature="EPSV"),
+    Row("MPSV", multiple_passive, "MPSV", Argument.FORBIDDEN_501),
+)

@@ -1,0 +1,66 @@
+"""What the server is: FEAT (RFC 2389), HELP, SYST, NOOP (RFC 959 section 4.1.3)."""
+
+from __future__ import annotations
+
+from xftp.protocol.options import format_feat
+from xftp.protocol.replies import Reply
+from xftp.server.registry import Argument, Row
+from xftp.server.session import Session
+
+_VERBS_PER_LINE = 8
+_FEATURES_OF_ALL = ("TVFS", "UTF8")
+"""Features that are not a command's: RFC 3659 section 6, RFC 2640."""
+
+_NOT_HERE = (
+    ("ACCT", "ACCT <account>"),
+    ("SMNT", "SMNT <path>"),
+    ("AUTH", "AUTH <mechanism>"),
+    ("PBSZ", "PBSZ <size>"),
+    ("PROT", "PROT <level>"),
+    ("CCC", "CCC"),
+)
+"""Commands that are known and not implemented: 502 instead of 500 (RFC 959 section 4.2.1)."""
+
+
+async def features(session: Session, argument: str) -> Reply:
+    lines = [row.feature for row in session.commands.values() if row.feature is not None]
+    named = [tuple(line.partition(" ")[::2]) for line in sorted([*lines, *_FEATURES_OF_ALL])]
+    return Reply(211, format_feat([(name, parameters) for name, parameters in named]))
+
+
+async def give_help(session: Session, argument: str) -> Reply:
+    if argument:
+        row = session.commands.get(argument.upper())
+        if row is None or row.handler is not_implemented:
+            return Reply(501, (f"There is no command {argument}.",))
+        return Reply(214, (f"Syntax: {row.syntax}",))
+    verbs = sorted(v for v, row in session.commands.items() if row.handler is not not_implemented)
+    lines = [
+        " ".join(f"{verb:<5}" for verb in verbs[at : at + _VERBS_PER_LINE]).rstrip()
+        for at in range(0, len(verbs), _VERBS_PER_LINE)
+    ]
+    return Reply(214, ("These commands are understood:", *lines, "HELP <command> tells more."))
+
+
+async def system(session: Session, argument: str) -> Reply:
+    return Reply(215, ("UNIX Type: L8",))
+
+
+async def nothing(session: Session, argument: str) -> Reply:
+    return Reply(200, ("Still here.",))
+
+
+async def not_implemented(session: Session, argument: str) -> Reply:
+    return Reply(502, ("The command is not implemented.",))
+
+
+ROWS = (
+    Row("FEAT", features, "FEAT", needs_login=False),
+    Row("HELP", give_help, "HELP [<command>]", Argument.OPTIONAL, needs_login=False),
+    Row("SYST", system, "SYST", needs_login=False, keeps_restart=True),
+    Row("NOOP", nothing, "NOOP", needs_login=False, keeps_restart=True),
+    *(
+        Row(verb, not_implemented, syntax, Argument.OPTIONAL, needs_login=False)
+        for verb, syntax in _NOT_HERE
+    ),
+)

@@ -1,0 +1,206 @@
+"""Listings: LIST, NLST, MLSD over data connections, MLST and STAT <path> over the control one.
+
+RFC 959 section 4.1.3, RFC 1123 section 4.1.2.7, RFC 3659 section 7. The form of LIST is that of
+`ls -l`, which every client knows.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import io
+import logging
+import os
+import posixpath
+import stat
+import time
+from collections.abc import Callable, Iterator
+
+from xftp.errors import ArgumentError, FileError
+from xftp.protocol.listings import (
+    format_list_line,
+    format_mlsx_line,
+    format_time_val,
+    safe_name,
+)
+from xftp.protocol.replies import Reply
+from xftp.server.filesystem import Item
+from xftp.server.registry import Argument, Row
+from xftp.server.session import MLST_FACTS, Session
+from xftp.transport.sender import StreamSender
+
+logger = logging.getLogger(__name__)
+
+Formatter = Callable[[Item], str]
+
+
+async def long_list(session: Session, argument: str) -> Reply:
+    path = _without_options(argument)
+    return await _send(session, _selected, path, _list_formatter())
+
+
+async def name_list(session: Session, argument: str) -> Reply:
+    path = _without_options(argument)
+    prefix = posixpath.dirname(path)
+    return await _send(session, _selected, path, lambda item: posixpath.join(prefix, item.name))
+
+
+async def machine_list(session: Session, argument: str) -> Reply:
+    return await _send(session, _directory_only, argument, _mlsx_formatter(session))
+
+
+async def _send(
+    session: Session,
+    select: Callable[[Session, str], list[Item]],
+    path: str,
+    formatter: Formatter,
+) -> Reply:
+    """Send a listing, unframed, over the first data connection."""
+    channel = session.take_channel()
+    try:
+        text = await session.in_thread(lambda: _render(select(session, path), formatter))
+        session.reply(150, "Here comes the listing.")
+        sender = StreamSender(channel, lambda: text.read(1 << 18))
+        await sender.run()
+    finally:
+        channel.close()
+    return Reply(226, ("Listing sent.",))
+
+
+def _render(items: list[Item], formatter: Formatter) -> io.BytesIO:
+    text = "".join(f"{line}\r\n" for line in _lines(items, formatter))
+    return io.BytesIO(text.encode("utf-8", "surrogateescape"))
+
+
+def _lines(items: list[Item], formatter: Formatter) -> Iterator[str]:
+    """Format every item that can be told: a name with a line end in it cannot."""
+    for item in items:
+        if not safe_name(item.name):
+            continue
+        try:
+            yield formatter(item)
+        except ArgumentError as error:  # a time stamp that no calendar has
+            logger.warning("left out of a listing: %s: %s", item.name, error)
+
+
+def _without_options(argument: str) -> str:
+    """Leave out what clients give to `ls` by habit: `LIST -la path`."""
+    words = argument.split(" ")
+    while words and words[0].startswith("-"):
+        words.pop(0)
+    return " ".join(words)
+
+
+def _selected(session: Session, argument: str) -> list[Item]:
+    """Give what LIST names: a directory's entries, one file, or what a pattern matches."""
+    path = session.path(argument)
+    try:
+        status = session.files.status(path)
+    except FileError:
+        pattern = posixpath.basename(path)
+        if not any(sign in pattern for sign in "*?["):
+            raise
+        entries = session.files.entries(posixpath.dirname(path))
+        return [item for item in entries if fnmatch.fnmatchcase(item.name, pattern)]
+    if stat.S_ISDIR(status.st_mode):
+        return session.files.entries(path)
+    return [Item(posixpath.basename(path), status)]
+
+
+def _directory_only(session: Session, argument: str) -> list[Item]:
+    return session.files.entries(session.path(argument))
+
+
+def _list_formatter() -> Formatter:
+    now = time.time()
+
+    def line(item: Item) -> str:
+        status = item.status
+        return format_list_line(
+            item.name,
+            status.st_mode,
+            status.st_nlink,
+            str(status.st_uid),
+            str(status.st_gid),
+            status.st_size,
+            status.st_mtime,
+            now,
+        )
+
+    return line
+
+
+def _mlsx_formatter(session: Session) -> Formatter:
+    chosen = session.mlst_facts
+    writable = session.user is not None and session.user.account.writable
+
+    def line(item: Item) -> str:
+        facts = _facts(item.status, writable)
+        return format_mlsx_line({name: facts[name] for name in chosen if name in facts}, item.name)
+
+    return line
+
+
+def _facts(status: os.stat_result, writable: bool) -> dict[str, str]:
+    """Give the facts of RFC 3659 section 7.5; the permissions are those of this session."""
+    is_directory = stat.S_ISDIR(status.st_mode)
+    if is_directory:
+        kind, permissions = "dir", "elcmfdp" if writable else "el"
+    elif stat.S_ISREG(status.st_mode):
+        kind, permissions = "file", "rawdf" if writable else "r"
+    else:
+        kind, permissions = "OS.unix=special", ""
+    facts = {
+        "type": kind,
+        "modify": format_time_val(status.st_mtime),
+        "perm": permissions,
+        "unique": f"{status.st_dev:x}g{status.st_ino:x}",
+        "unix.mode": f"{stat.S_IMODE(status.st_mode):04o}",
+    }
+    if not is_directory:
+        facts["size"] = str(status.st_size)
+    return facts
+
+
+async def machine_status(session: Session, argument: str) -> Reply:
+    path = session.path(argument)
+    formatter = _mlsx_formatter(session)
+
+    def describe() -> str:
+        return formatter(Item(path, session.files.entry_status(path)))
+
+    line = await session.in_thread(describe)
+    return Reply(250, (f"Facts of {path}:", line, "End."))
+
+
+async def status(session: Session, argument: str) -> Reply:
+    if not argument:
+        return Reply(211, session.status_lines())
+    path = _without_options(argument)
+    formatter = _list_formatter()
+
+    def describe() -> list[str]:
+        return list(_lines(_selected(session, path), formatter))
+
+    lines = await session.in_thread(describe)
+    if len(lines) > _MOST_STATUS_LINES:
+        raise ArgumentError(f"More than {_MOST_STATUS_LINES} entries: use LIST.")
+    is_directory = stat.S_ISDIR(session.files.status(session.path(path)).st_mode)
+    return Reply(212 if is_directory else 213, (f"Status of {path}:", *lines, "End of status."))
+
+
+_MOST_STATUS_LINES = 1000
+"""STAT <path> answers over the control connection, which other commands wait for."""
+
+
+def mlst_feature() -> str:
+    """Give the FEAT line of MLST; a star marks what is told unless OPTS MLST says otherwise."""
+    return "MLST " + "".join(f"{fact}*;" for fact in MLST_FACTS)
+
+
+ROWS = (
+    Row("LIST", long_list, "LIST [<path>]", Argument.OPTIONAL, may_be_aborted=True),
+    Row("NLST", name_list, "NLST [<path>]", Argument.OPTIONAL, may_be_aborted=True),
+    Row("MLSD", machine_list, "MLSD [<path>]", Argument.OPTIONAL, may_be_aborted=True),
+    Row("MLST", machine_status, "MLST [<path>]", Argument.OPTIONAL, feature=mlst_feature()),
+    Row("STAT", status, "STAT [<path>]", Argument.OPTIONAL),
+)

@@ -1,0 +1,240 @@
+"""Files on the move: RETR, STOR, APPE, STOU, ABOR (RFC 959 4.1.3), plain or as records (B.4)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from xftp.errors import (
+    DataConnectionError,
+    FileError,
+    ParameterError,
+    RestartError,
+    TransferAborted,
+)
+from xftp.protocol.ascii import FromNetwork, ToNetwork
+from xftp.protocol.records import record_count
+from xftp.protocol.replies import Reply
+from xftp.server.registry import Argument, Row
+from xftp.server.session import Session
+from xftp.transport.channels import DataChannel
+from xftp.transport.files import PartialFile, SourceFile
+from xftp.transport.receiver import PlainReceiver, RecordReceiver
+from xftp.transport.sender import PlainSender, RecordSender, StreamSender
+from xftp.transport.transfer import Transfer
+
+logger = logging.getLogger(__name__)
+
+_ASCII_BLOCK_BYTES = 256 * 1024
+_UNIQUE_TRIES = 10_000
+
+
+async def retrieve(session: Session, argument: str) -> Reply:
+    channel, offset = _begin(session)
+    path = session.path(argument)
+    try:
+        source = await session.in_thread(lambda: session.files.open_source(path))
+        try:
+            if offset > source.size:
+                raise RestartError(
+                    f"Cannot restart at {offset}: {argument} has {source.size} bytes"
+                )
+            transfer = _sender(session, channel, source, offset)
+            size = "" if session.is_ascii else f" ({source.size} bytes)"
+            session.reply(150, f"Sending {argument}{size}.")
+            await _run(session, transfer)
+        finally:
+            source.close()
+    finally:
+        channel.close()
+    return _done(session, "sent", path, transfer)
+
+
+def _sender(session: Session, channel: DataChannel, source: SourceFile, offset: int) -> Transfer:
+    if session.framed:
+        record_count(source.size - offset)
+        return RecordSender(channel, source, offset)
+    if session.is_ascii:
+        return StreamSender(channel, _ascii_reader(source))
+    return PlainSender(channel, source, offset)
+
+
+def _ascii_reader(source: SourceFile) -> Callable[[], bytes]:
+    """Give a function that reads the file on and on, with network line ends."""
+    converter = ToNetwork()
+    at = 0
+
+    def produce() -> bytes:
+        nonlocal at
+        converted = b""
+        while not converted and at < source.size:
+            block = memoryview(bytearray(min(_ASCII_BLOCK_BYTES, source.size - at)))
+            source.read([block], at, len(block))
+            at += len(block)
+            converted = converter.convert(bytes(block))
+        return converted or converter.finish()
+
+    return produce
+
+
+async def store(session: Session, argument: str) -> Reply:
+    return await _receive(session, argument, extend=False)
+
+
+async def append(session: Session, argument: str) -> Reply:
+    return await _receive(session, argument, extend=True)
+
+
+async def store_unique(session: Session, argument: str) -> Reply:
+    session.check_writable()
+    wanted = argument or "upload"
+
+    def choose() -> str:
+        for number in range(_UNIQUE_TRIES):
+            name = f"{wanted}.{number}" if number else wanted
+            if not session.files.exists(session.path(name)):
+                return name
+        raise FileError(f"{wanted}: no unique name is left")
+
+    name = await session.in_thread(choose)
+    # RFC 1123 section 4.1.2.9: the name is told in this form.
+    return await _receive(session, name, extend=False, opening=f"FILE: {name}")
+
+
+async def _receive(
+    session: Session, argument: str, *, extend: bool, opening: str | None = None
+) -> Reply:
+    channel, offset = _begin(session)
+    path = session.path(argument)
+    announced = session.take_announced_size()
+    try:
+        session.check_writable()
+        if announced is not None and session.framed:
+            record_count(announced)
+        target = await session.in_thread(
+            lambda: session.files.open_target(path, offset, extend=extend)
+        )
+        upload = _Upload(session, channel, target, announced, keeps_nothing=extend)
+        session.reply(150, opening or f"Receiving {argument}.")
+        transfer = await upload.run()
+    finally:
+        channel.close()
+    return _done(session, "received", path, transfer)
+
+
+class _Upload:
+    """One upload into a partial file, which becomes the target or is kept for a restart."""
+
+    def __init__(
+        self,
+        session: Session,
+        channel: DataChannel,
+        target: PartialFile,
+        announced: int | None,
+        *,
+        keeps_nothing: bool,
+    ) -> None:
+        self._session = session
+        self._target = target
+        self._announced = announced
+        self._size_is_proof = announced is not None
+        self._keeps_nothing = keeps_nothing and target.offset > 0
+        self._end = target.offset
+        self._converter = FromNetwork() if session.is_ascii else None
+        left = None if announced is None else self._to_come(announced, extend=keeps_nothing)
+        self._transfer: RecordReceiver | PlainReceiver
+        if session.framed:
+            self._transfer = RecordReceiver(channel, target, left)
+        else:
+            self._transfer = PlainReceiver(channel, self._consume, left)
+
+    def _to_come(self, announced: int, *, extend: bool) -> int:
+        """Give the bytes on their way: ALLO tells the whole file, or with APPE what is added."""
+        if self._session.is_ascii:
+            return 0  # line ends change the count, so an announced size proves nothing
+        return announced if extend else max(0, announced - self._target.offset)
+
+    async def run(self) -> Transfer:
+        """Receive. What arrived is in the target afterwards, or kept, never both."""
+        try:
+            await _run(self._session, self._transfer)
+            if not self._size_is_proof and not await self._session.control.is_alive():
+                raise TransferAborted("The client is gone, so the end of the data proves nothing.")
+        except BaseException:
+            await self._session.in_thread(self._keep)
+            raise
+        if self._converter is not None:
+            rest = self._converter.finish()
+            await self._session.in_thread(lambda: self._append(rest))
+        size = self._end
+        if isinstance(self._transfer, RecordReceiver):
+            size = self._target.offset + (self._transfer.size or 0)
+        sync = self._session.settings.sync_uploads
+        await self._session.in_thread(lambda: self._target.commit(size, sync=sync))
+        return self._transfer
+
+    def _consume(self, data: memoryview, offset: int) -> None:
+        self._append(data if self._converter is None else self._converter.convert(bytes(data)))
+
+    def _append(self, data: memoryview | bytes) -> None:
+        self._end += self._target.write([memoryview(data)], self._end)
+
+    def _keep(self) -> None:
+        """Keep what arrived. A failed APPE keeps nothing: the file stays as long as it was."""
+        if self._keeps_nothing and self._target.replaces_file:
+            self._target.discard()
+        elif isinstance(self._transfer, RecordReceiver):
+            self._target.keep(self._transfer.held_bytes(), self._announced)
+        else:
+            self._target.keep([(0, self._end)] if self._end else [], None)
+
+
+def _begin(session: Session) -> tuple[DataChannel, int]:
+    """Take the data connections and the offset for a transfer, and see that they go together."""
+    offset = session.take_restart()
+    channel = session.take_channel()
+    if session.is_ascii and session.framed:
+        channel.close()
+        raise ParameterError("Records are for TYPE I only.")
+    if session.is_ascii and offset:
+        channel.close()
+        raise RestartError("Restart needs TYPE I.")
+    return channel, offset
+
+
+async def _run(session: Session, transfer: Transfer) -> None:
+    session.bytes_moved = lambda: transfer.file_bytes
+    try:
+        await transfer.run()
+    except OSError as error:  # anything else was translated where it happened
+        raise DataConnectionError(str(error)) from error
+
+
+def _done(session: Session, what: str, path: str, transfer: Transfer) -> Reply:
+    session.transfers += 1
+    report = transfer.report()
+    logger.info(
+        "%s: %s %s: %d bytes in %.3f s over %d connection(s)",
+        session.control.peer_host,
+        what,
+        path,
+        report.bytes,
+        report.seconds,
+        len(report.connections),
+    )
+    return Reply(226, (f"Transfer complete: {report.bytes} bytes.",))
+
+
+async def abort(session: Session, argument: str) -> Reply:
+    """Answer an ABOR that found nothing running; one that did is dealt with by the session."""
+    session.drop_channel()
+    return Reply(225, ("Nothing to abort.",))
+
+
+ROWS = (
+    Row("RETR", retrieve, "RETR <path>", Argument.REQUIRED, may_be_aborted=True),
+    Row("STOR", store, "STOR <path>", Argument.REQUIRED, may_be_aborted=True),
+    Row("APPE", append, "APPE <path>", Argument.REQUIRED, may_be_aborted=True),
+    Row("STOU", store_unique, "STOU [<path>]", Argument.OPTIONAL, may_be_aborted=True),
+    Row("ABOR", abort, "ABOR", needs_login=False),
+)

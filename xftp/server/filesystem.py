@@ -1,0 +1,294 @@
+"""One account's files, seen from its root; nothing outside can be reached.
+
+A path is walked component by component, each opened beneath the descriptor of the one before, and
+symbolic links are followed by hand: a link that leaves the root is refused, and a directory that
+is swapped for a link meanwhile is not followed. All functions block; call them from a thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import posixpath
+import stat
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from xftp.errors import FileError, FileNameError, file_error
+from xftp.transport.files import (
+    PartialFile,
+    SourceFile,
+    discard_kept,
+    is_working_name,
+    kept_length,
+    working_names,
+)
+
+_MAX_LINKS = 40
+"""Symbolic links followed in one path, as the kernel does (path_resolution(7))."""
+
+
+def absolute(current: str, path: str) -> str:
+    """Give the absolute virtual path of `path`; `..` above the root stays at the root."""
+    joined = posixpath.normpath(posixpath.join(current, path))
+    return "/" + joined.lstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A directory entry with its status."""
+
+    name: str
+    status: os.stat_result
+
+
+class Filesystem:
+    """The tree below `root`. Paths are absolute virtual ones; errors name them and no other."""
+
+    def __init__(self, root: Path) -> None:
+        """Open `root`. Raises FileError."""
+        try:
+            self._root = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise file_error(error, str(root)) from error
+        self._real_root = os.path.realpath(root)
+
+    def close(self) -> None:
+        """Close the root."""
+        os.close(self._root)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def status(self, path: str) -> os.stat_result:
+        """Give the status of what `path` names. Raises FileError."""
+        with self._errors(path), self._located(path) as (directory, name):
+            return os.stat(name, dir_fd=directory, follow_symlinks=False)
+
+    def check_entry(self, path: str) -> None:
+        """Raise FileError unless something has this name, be it a link that leads nowhere."""
+        with self._errors(path), self._located(path, follow=False) as (directory, name):
+            os.stat(name, dir_fd=directory, follow_symlinks=False)
+
+    def entry_status(self, path: str) -> os.stat_result:
+        """Give the status for MLST: as `status`, and of a cut upload the length that was kept."""
+        with self._errors(path), self._located(path) as (directory, name):
+            try:
+                return os.stat(name, dir_fd=directory, follow_symlinks=False)
+            except FileNotFoundError:
+                kept = kept_length(directory, name)
+                if kept is None:
+                    raise
+            part = os.stat(working_names(name)[0], dir_fd=directory, follow_symlinks=False)
+            return os.stat_result((*part[:6], kept, *part[7:]))
+
+    def transfer_size(self, path: str) -> int:
+        """Give the size of a file, or the contiguous length kept of a cut upload of it."""
+        with self._errors(path), self._located(path) as (directory, name):
+            try:
+                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            except FileNotFoundError:
+                kept = kept_length(directory, name)
+                if kept is None:
+                    raise
+                return kept
+            if not stat.S_ISREG(status.st_mode):
+                raise FileError(f"{path}: not a plain file")
+            return status.st_size
+
+    def check_directory(self, path: str) -> None:
+        """Raise FileError unless `path` is a directory that may be entered."""
+        with self._errors(path), self._located(path) as (directory, name):
+            descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            try:
+                os.close(os.open(".", os.O_PATH, dir_fd=descriptor))
+            finally:
+                os.close(descriptor)
+
+    def entries(self, path: str) -> list[Item]:
+        """Give the entries of a directory, by name; links that lead outside are left out."""
+        with self._errors(path), self._located(path) as (directory, name):
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(name, flags, dir_fd=directory)
+        try:
+            with self._errors(path):
+                names = sorted(os.listdir(descriptor))
+            items = (self._item(path, descriptor, name) for name in names)
+            return [item for item in items if item is not None]
+        finally:
+            os.close(descriptor)
+
+    def _item(self, path: str, directory: int, name: str) -> Item | None:
+        try:
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISLNK(status.st_mode):
+            return Item(name, status)
+        with contextlib.suppress(FileError):
+            return Item(name, self.status(posixpath.join(path, name)))
+        return None
+
+    def open_source(self, path: str) -> SourceFile:
+        """Open a file for sending. Raises FileError."""
+        with self._errors(path), self._located(path) as (directory, name):
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
+                raise FileError(f"{path}: not a plain file")
+            return SourceFile.open(name, directory=directory, name=path)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def open_target(self, path: str, offset: int = 0, *, extend: bool = False) -> PartialFile:
+        """Open new content for a file; see PartialFile.open. Raises FileError."""
+        with self._errors(path), self._located(path) as (directory, name):
+            if name == ".":
+                raise FileError(f"{path}: {os.strerror(errno.EISDIR)}")
+            if is_working_name(name):
+                raise FileNameError(f"{path}: names like this are kept for unfinished uploads")
+            return PartialFile.open(directory, name, offset, extend=extend)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether anything, or the rest of a cut upload, has this name."""
+        with self._errors(path), self._located(path) as (directory, name):
+            try:
+                os.stat(name, dir_fd=directory, follow_symlinks=False)
+            except FileNotFoundError:
+                return kept_length(directory, name) is not None
+            return True
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory. Raises FileError."""
+        with self._errors(path), self._located(path) as (directory, name):
+            os.mkdir(name, dir_fd=directory)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory. Raises FileError."""
+        with self._errors(path), self._located(path, follow=False) as (directory, name):
+            if name == ".":
+                raise FileError(f"{path}: the root stays")
+            os.rmdir(name, dir_fd=directory)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or what a cut upload left of it. Raises FileError."""
+        with self._errors(path), self._located(path, follow=False) as (directory, name):
+            try:
+                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            except FileNotFoundError:
+                if kept_length(directory, name) is None:
+                    raise
+                discard_kept(directory, name)
+                return
+            if stat.S_ISDIR(status.st_mode):
+                raise FileError(f"{path}: {os.strerror(errno.EISDIR)}")
+            os.unlink(name, dir_fd=directory)
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file or directory; a file of the new name is replaced. Raises FileError."""
+        with (
+            self._errors(old),
+            self._located(old, follow=False) as (old_directory, old_name),
+            self._located(new, follow=False) as (new_directory, new_name),
+        ):
+            if "." in (old_name, new_name):
+                raise FileError("the root cannot be renamed")
+            os.rename(old_name, new_name, src_dir_fd=old_directory, dst_dir_fd=new_directory)
+
+    def set_modified(self, path: str, modified: float) -> None:
+        """Set the modification time, Unix seconds. Raises FileError."""
+        with self._errors(path), self._located(path) as (directory, name):
+            os.utime(name, (modified, modified), dir_fd=directory, follow_symlinks=False)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """Set the permission bits. Raises FileError."""
+        with self._errors(path), self._opened(path) as descriptor:
+            os.fchmod(descriptor, mode)
+
+    # -- walking -------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise file_error(error, path) from error
+
+    @contextlib.contextmanager
+    def _opened(self, path: str) -> Iterator[int]:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with self._located(path) as (directory, name):
+            descriptor = os.open(name, flags, dir_fd=directory)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _located(self, path: str, *, follow: bool = True) -> Iterator[tuple[int, str]]:
+        """Walk to the directory that holds `path`; give its descriptor and the last name.
+
+        The last name is no link if `follow`. Raises OSError, or FileError for a way out.
+        """
+        if "\0" in path:
+            raise FileNameError("a name cannot hold a NUL")
+        directories = [os.dup(self._root)]
+        try:
+            yield self._walk(directories, path, follow)
+        finally:
+            for descriptor in directories:
+                os.close(descriptor)
+
+    def _walk(self, directories: list[int], path: str, follow: bool) -> tuple[int, str]:
+        parts = deque((part, False) for part in _parts(path))
+        links = 0
+        while parts:
+            part, from_link = parts.popleft()
+            if part == "..":
+                if len(directories) == 1 and from_link:
+                    raise FileError(f"{path}: a link leads out of the tree")
+                if len(directories) > 1:
+                    os.close(directories.pop())
+                continue
+            target = _read_link(part, directories[-1]) if follow or parts else None
+            if target is not None:
+                links += 1
+                if links > _MAX_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                self._follow(directories, parts, target, path)
+            elif not parts:
+                return directories[-1], part
+            else:
+                flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                directories.append(os.open(part, flags, dir_fd=directories[-1]))
+        return directories[-1], "."
+
+    def _follow(
+        self, directories: list[int], parts: deque[tuple[str, bool]], target: str, path: str
+    ) -> None:
+        """Put a link's target in front of what is left of the path."""
+        if target.startswith("/"):
+            inside = posixpath.relpath(target, self._real_root)
+            if inside == ".." or inside.startswith("../"):
+                raise FileError(f"{path}: a link leads out of the tree")
+            while len(directories) > 1:
+                os.close(directories.pop())
+            target = inside
+        parts.extendleft((part, True) for part in reversed(_parts(target)))
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _read_link(name: str, directory: int) -> str | None:
+    """Give the target of a link, None for anything else or nothing."""
+    try:
+        return os.readlink(name, dir_fd=directory)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return None
+        raise

@@ -1,0 +1,70 @@
+"""What the operator decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from xftp.protocol.options import MULT_LIMIT
+from xftp.transport.sockets import Tuning
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who may log in, and to what."""
+
+    name: str
+    """The name given with USER."""
+
+    root: Path
+    """The directory that is `/` for this user."""
+
+    password: str | None = field(default=None, repr=False)
+    """None: any password will do (anonymous)."""
+
+    writable: bool = False
+    """Whether uploads, and changes of files and directories, are allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the daemon behaves."""
+
+    accounts: tuple[Account, ...]
+    """Who may log in."""
+
+    connection_limit: int = MULT_LIMIT
+    """Data connections of one transfer at most (Allman 1997 B.5 recommends 8)."""
+
+    passive_ports: tuple[int, ...] = ()
+    """Ports that passive listeners may use; empty: any free one."""
+
+    public_host: str | None = None
+    """IPv4 address that PASV and MPSV tell, if the daemon is behind NAT."""
+
+    session_limit: int = 500
+    """Sessions at once."""
+
+    login_tries: int = 3
+    """Wrong passwords per session."""
+
+    idle_timeout_s: float = 300.0
+    """A session without command and transfer for this long is closed."""
+
+    login_timeout_s: float = 60.0
+    """The same before the login."""
+
+    open_timeout_s: float = 60.0
+    """How long data connections may take to be made."""
+
+    stall_timeout_s: float = 60.0
+    """A transfer in which nothing moves for this long fails."""
+
+    sync_uploads: bool = False
+    """Whether an upload is on the disk before it is acknowledged."""
+
+    tuning: Tuning | None = None
+    """How data sockets are set."""
+
+    welcome: str = "XFTP server ready."
+    """The text of the greeting."""

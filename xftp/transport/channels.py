@@ -1,0 +1,252 @@
+"""Where data connections come from: dialled (active) or accepted (passive).
+
+Either way they come one by one, in any order, before or while the transfer runs; a transfer starts
+with the first and takes the others in as they arrive. One that never arrives costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import random
+import socket
+from collections.abc import Callable, Iterable, Sequence
+
+from xftp.errors import DataConnectionError
+from xftp.protocol.addresses import Endpoint
+
+from .connection import DataConnection
+from .sockets import Tuning, family_of, new_socket, plain_address
+
+logger = logging.getLogger(__name__)
+
+OPEN_TIMEOUT_S = 60.0
+"""How long a data connection may take to be made. The kernel sends SYN again after 1, 3, 7, 15
+and 31 s; on a lossy satellite path several of them may be lost."""
+
+
+class DataChannel:
+    """The data connections of one transfer: those that came, and whether more may come.
+
+    expected: how many will come if all goes well; None if the peer did not say.
+    """
+
+    def __init__(self, expected: int | None, limit: int) -> None:
+        self.expected = expected
+        self.limit = limit
+        self.connections: list[DataConnection] = []
+        self.failures: list[OSError] = []
+        self._waiting: list[DataConnection] = []
+        self._on_connection: Callable[[DataConnection], None] | None = None
+        self._on_settled: Callable[[], None] | None = None
+        self._changed = asyncio.Event()
+        self._closed = False
+
+    @property
+    def may_bring_more(self) -> bool:
+        """Whether another connection may still come."""
+        raise NotImplementedError
+
+    def subscribe(
+        self, on_connection: Callable[[DataConnection], None], on_settled: Callable[[], None]
+    ) -> None:
+        """Hand over the connections that came and every later one.
+
+        on_settled: called each time it becomes known that no further one will come.
+        """
+        self._on_connection, self._on_settled = on_connection, on_settled
+        waiting, self._waiting = self._waiting, []
+        for connection in waiting:
+            on_connection(connection)
+
+    async def wait_for_first(self, timeout_s: float = OPEN_TIMEOUT_S) -> None:
+        """Wait until a connection is there.
+
+        Raises DataConnectionError if none comes.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not self.connections and self.may_bring_more:
+                    self._changed.clear()
+                    await self._changed.wait()
+        if not self.connections:
+            reason = f": {self.failures[0].strerror}" if self.failures else ""
+            raise DataConnectionError(f"no data connection could be opened{reason}")
+
+    def close(self) -> None:
+        """Take no further connections, and close those that no transfer took over."""
+        self._closed = True
+        for connection in self._waiting:
+            connection.close()
+        self._waiting.clear()
+        self._changed.set()
+
+    def _came(self, sock: socket.socket) -> None:
+        connection = DataConnection(sock, len(self.connections))
+        self.connections.append(connection)
+        if self._on_connection is not None:
+            self._on_connection(connection)
+        else:
+            self._waiting.append(connection)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        if self._on_settled is not None and not self.may_bring_more:
+            self._on_settled()
+
+
+class PassiveChannel(DataChannel):
+    """Listens, and accepts the connections of one peer only.
+
+    One listener takes all N connections: the port is listed N times (one port for the firewall).
+    """
+
+    def __init__(
+        self, listener: socket.socket, peer_host: str, expected: int | None, limit: int
+    ) -> None:
+        super().__init__(expected, limit)
+        self._listener = listener
+        self._peer_host = plain_address(peer_host)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(listener.fileno(), self._accept)
+
+    @classmethod
+    def listen(
+        cls,
+        host: str,
+        peer_host: str,
+        *,
+        expected: int | None = None,
+        limit: int = 1,
+        tuning: Tuning | None = None,
+        ports: Sequence[int] = (),
+    ) -> PassiveChannel:
+        """Listen on `host`, on one of `ports` or on any free port.
+
+        host: literal address, that of the control connection; peer_host: who may connect;
+        limit: connections that are accepted at most. Raises DataConnectionError.
+        """
+        try:
+            listener = _listen(host, limit, tuning, ports)
+        except OSError as error:
+            raise DataConnectionError(f"cannot listen on {host}: {error.strerror}") from error
+        return cls(listener, peer_host, expected, limit)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The address to tell the peer."""
+        host, port, *_ = self._listener.getsockname()
+        return Endpoint(plain_address(host), port)
+
+    @property
+    def may_bring_more(self) -> bool:
+        return not self._closed and len(self.connections) < (self.expected or self.limit)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._loop.remove_reader(self._listener.fileno())
+            self._listener.close()
+        super().close()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                sock, address = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                # Out of descriptors: the connection stays in the backlog until some are free.
+                logger.warning("cannot accept a data connection: %s", error)
+                return
+            if plain_address(address[0]) != self._peer_host:
+                logger.warning("refused a data connection from %s", address[0])
+                sock.close()
+            elif len(self.connections) >= self.limit:
+                sock.close()
+            else:
+                sock.setblocking(False)
+                self._came(sock)
+
+
+def _listen(host: str, backlog: int, tuning: Tuning | None, ports: Sequence[int]) -> socket.socket:
+    """Bind to the first free port of `ports`, tried in random order, or to any free one."""
+    candidates: Iterable[int] = random.sample(ports, len(ports)) if ports else (0,)
+    problem = OSError(errno.EADDRINUSE, "no free port in the passive range")
+    for port in candidates:
+        sock = new_socket(family_of(host), tuning)
+        try:
+            sock.bind((host, port))
+            sock.listen(max(backlog, 16))
+            return sock
+        except OSError as error:
+            sock.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            problem = error
+    raise problem
+
+
+class ActiveChannel(DataChannel):
+    """Dials all endpoints at once."""
+
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        *,
+        local_host: str | None = None,
+        tuning: Tuning | None = None,
+        timeout_s: float = OPEN_TIMEOUT_S,
+    ) -> None:
+        """Start to connect to every one of `endpoints`, from `local_host` if given."""
+        super().__init__(len(endpoints), len(endpoints))
+        self._dials = {
+            asyncio.create_task(self._dial(endpoint, local_host, tuning, timeout_s))
+            for endpoint in endpoints
+        }
+        for task in self._dials:
+            task.add_done_callback(self._dialled)
+
+    @property
+    def may_bring_more(self) -> bool:
+        return not self._closed and bool(self._dials)
+
+    def close(self) -> None:
+        super().close()
+        for task in self._dials:
+            task.cancel()
+
+    async def _dial(
+        self, endpoint: Endpoint, local_host: str | None, tuning: Tuning | None, timeout_s: float
+    ) -> socket.socket:
+        sock = new_socket(family_of(endpoint.host), tuning)
+        try:
+            if local_host is not None and family_of(local_host) == sock.family:
+                sock.bind((local_host, 0))
+            async with asyncio.timeout(timeout_s):
+                await asyncio.get_running_loop().sock_connect(sock, (endpoint.host, endpoint.port))
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _dialled(self, task: asyncio.Task[socket.socket]) -> None:
+        self._dials.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            if self._closed:
+                task.result().close()
+            else:
+                self._came(task.result())
+            return
+        if isinstance(error, TimeoutError):
+            error = OSError(errno.ETIMEDOUT, "the connection timed out")
+        if not isinstance(error, OSError):
+            raise error
+        logger.info("a data connection failed: %s", error)
+        self.failures.append(error)
+        self._tell()

@@ -1,0 +1,84 @@
+"""One data connection, as the data path sees it: send some, receive some, never wait."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+
+from .sockets import SocketState, socket_state, unacknowledged_bytes
+
+_LINGER_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER with time 0: close sends RST, so that the peer cannot take it for the end of file."""
+
+
+class DataConnection:
+    """A connected, non-blocking TCP socket.
+
+    number: which connection of the transfer it is, from 0, in the order they came.
+    """
+
+    def __init__(self, sock: socket.socket, number: int) -> None:
+        self.number = number
+        self.bytes_sent = 0
+        self.bytes_received = 0
+        self.at_end = False
+        self._sock = sock
+        self._last_state: SocketState | None = None
+
+    def fileno(self) -> int:
+        """Give the descriptor for the event loop to watch."""
+        return self._sock.fileno()
+
+    @property
+    def sock(self) -> socket.socket:
+        """The socket, for options and for `sendfile`."""
+        return self._sock
+
+    def send(self, data: memoryview) -> int:
+        """Send what fits now; 0 if nothing does. Raises OSError if the connection is broken."""
+        try:
+            sent = self._sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        self.bytes_sent += sent
+        return sent
+
+    def receive_into(self, room: memoryview) -> int | None:
+        """Receive what is there: 0 at the end of the stream, None if there is nothing yet.
+
+        Raises OSError if the connection is broken.
+        """
+        try:
+            received = self._sock.recv_into(room)
+        except (BlockingIOError, InterruptedError):
+            return None
+        self.at_end = received == 0
+        self.bytes_received += received
+        return received
+
+    def finish_sending(self) -> None:
+        """Tell the peer that no more comes."""
+        self._sock.shutdown(socket.SHUT_WR)
+
+    def unacknowledged(self) -> int:
+        """Count the bytes sent that the peer's kernel has not acknowledged."""
+        return unacknowledged_bytes(self._sock)
+
+    def state(self) -> SocketState | None:
+        """Give what the kernel knows of the connection; of a closed one, what it last knew."""
+        if self._sock.fileno() >= 0:
+            self._last_state = socket_state(self._sock)
+        return self._last_state
+
+    def close(self) -> None:
+        """Close, and remember the kernel's last word for the report."""
+        self.state()
+        self._sock.close()
+
+    def reset(self) -> None:
+        """Close so that the peer sees a reset and not an end of file."""
+        self.state()
+        with contextlib.suppress(OSError):  # the socket may already be dead, which is as good
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
+        self._sock.close()

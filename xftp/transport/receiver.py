@@ -1,0 +1,373 @@
+"""Connections to file: records from N of them, a plain stream from one.
+
+Received batches are written by one thread at a time. While it writes, the connections fill their
+next buffers, so a slow disk makes batches larger, and a full set of buffers stops the reading:
+memory is bounded by N + 1 buffers, whatever the file's size.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from xftp.errors import RecordError, TransferAborted
+from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES, IncomingBatch, Run, record_count
+from xftp.protocol.recordset import RecordSet
+
+from .channels import DataChannel
+from .connection import DataConnection
+from .files import PartialFile
+from .ratelimit import RateLimit
+from .transfer import Progress, Transfer
+
+BATCH_RECORDS = 64
+"""Records of one buffer: 512 KiB."""
+
+BLOCK_BYTES = 512 * 1024
+"""The buffer of a plain stream."""
+
+CHECKPOINT_S = 5.0
+CHECKPOINT_BYTES = 64 * 1024 * 1024
+"""How often the journal is brought up to date, whichever comes first."""
+
+LATE_S = 1.0
+"""How long the ends of the connections, and connections that nobody announced, are waited for
+once nothing else is missing; or 2 RTT, if that is longer."""
+
+
+class _Incoming:
+    """One connection of a RecordReceiver and the buffer it fills."""
+
+    def __init__(self, connection: DataConnection) -> None:
+        self.connection = connection
+        self.buffer = IncomingBatch(BATCH_RECORDS)
+        self.at_end = False
+        self.is_finished = False
+
+
+class RecordReceiver(Transfer):
+    """Receives records into `target`, sequence 0 at the byte where `target` goes on.
+
+    size: bytes that the sequence numbers count through (the file's size less the offset), None if
+    the peer did not tell. Then the file is complete when every connection has ended on a record
+    boundary and nothing is missing below the highest record.
+    """
+
+    framed = True
+
+    def __init__(
+        self,
+        channel: DataChannel,
+        target: PartialFile,
+        size: int | None,
+        *,
+        limit: RateLimit | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        super().__init__(channel, limit=limit, progress=progress)
+        self.held = RecordSet()
+        self.size = size
+        self._total = None if size is None else record_count(size)
+        self._target = target
+        self._incoming: list[_Incoming] = []
+        self._spare = IncomingBatch(BATCH_RECORDS)
+        self._ready: deque[_Incoming] = deque()
+        self._writing = False
+        self._short: tuple[int, int] | None = None
+        self._grace_running = False
+        self._grace_over = False
+        self._checkpoint_at = self._loop.time() + CHECKPOINT_S
+        self._checkpoint_bytes = 0
+        self._checkpointing = False
+        self._read_bytes = BATCH_RECORDS * RECORD_BYTES
+        if limit is not None:
+            self._read_bytes = max(RECORD_BYTES, min(self._read_bytes, limit.batch_bytes))
+
+    async def run(self) -> None:
+        await self._loop.run_in_executor(None, self._target.begin_journal)
+        await super().run()
+
+    def held_bytes(self) -> list[tuple[int, int]]:
+        """Give the byte ranges of the target that are held, the part before the offset too."""
+        offset = self._target.offset
+        end = None if self.size is None else offset + self.size
+        if self._short is not None:
+            end = offset + self._short[0] * CHUNK_BYTES + self._short[1]
+        ranges = [(0, offset)] if offset else []
+        for first, stop in self.held.ranges():
+            start_byte, end_byte = offset + first * CHUNK_BYTES, offset + stop * CHUNK_BYTES
+            end_byte = end_byte if end is None else min(end_byte, end)
+            if ranges and ranges[-1][1] == start_byte:
+                ranges[-1] = (ranges[-1][0], end_byte)
+            else:
+                ranges.append((start_byte, end_byte))
+        return ranges
+
+    # -- connections ---------------------------------------------------------------------------
+
+    def _start(self, connection: DataConnection) -> None:
+        incoming = _Incoming(connection)
+        self._incoming.append(incoming)
+        self._resume(incoming)
+
+    def _resume(self, incoming: _Incoming) -> None:
+        if not incoming.at_end and not incoming.buffer.is_full:
+            self._when_readable(incoming.connection, self._receive, incoming)
+
+    def _pause(self, incoming: _Incoming) -> None:
+        self._loop.remove_reader(incoming.connection.fileno())
+
+    def _receive(self, incoming: _Incoming) -> None:
+        """Receive what is there, as far as the buffer has room."""
+        buffer = incoming.buffer
+        try:
+            received = incoming.connection.receive_into(buffer.room(self._read_bytes))
+        except OSError as error:
+            self._broken(incoming.connection, error)
+            return
+        if received is None:
+            return
+        buffer.filled(received)
+        incoming.at_end = received == 0
+        self._moved_at = self._loop.time()
+        pause_s = self._limit.spend(received, self._moved_at) if self._limit else 0.0
+        if incoming.at_end or buffer.is_full or pause_s:
+            self._pause(incoming)
+        if pause_s:
+            self._later(pause_s, self._resume, incoming)
+        if incoming not in self._ready:
+            self._ready.append(incoming)
+        if not self._writing:
+            self._write_next()
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def _write_next(self) -> None:
+        """Write the complete records of the next connection that has some."""
+        while self._ready and not self._writing:
+            incoming = self._ready.popleft()
+            runs = self._new_runs(incoming.buffer.take(self.size))
+            if incoming.buffer.has_record:
+                self._swap_buffer(incoming)
+            if runs:
+                if incoming.at_end:
+                    self._ready.append(incoming)
+                self._write(incoming, runs)
+            elif incoming.at_end and not incoming.is_finished:
+                incoming.is_finished = True
+                self._look_at_end(incoming)
+        if not self._writing:
+            self._check_complete()
+
+    def _new_runs(self, runs: Sequence[Run]) -> list[Run]:
+        """Leave out the records that are held already: the first copy counts."""
+        new: list[Run] = []
+        for run in runs:
+            for first, end in self.held.missing(run.first, run.first + run.count):
+                new.append(run if end - first == run.count else run.part(first, end))
+        return new
+
+    def _swap_buffer(self, incoming: _Incoming) -> None:
+        """Let the connection go on in the spare buffer, with the record that is incomplete.
+
+        The full one becomes the spare: it is written before the next swap.
+        """
+        full, incoming.buffer = incoming.buffer, self._spare
+        incoming.buffer.clear()
+        full.carry_over(incoming.buffer)
+        self._spare = full
+        self._resume(incoming)
+
+    def _write(self, incoming: _Incoming, runs: list[Run]) -> None:
+        self._writing = True
+        offset = self._target.offset
+        target = self._target
+
+        def work() -> int:
+            return sum(target.write(run.payloads, offset + run.first * CHUNK_BYTES) for run in runs)
+
+        self._in_thread(work, lambda size: self._written(incoming, runs, size))
+
+    def _written(self, incoming: _Incoming, runs: list[Run], size: int) -> None:
+        self._writing = False
+        for run in runs:
+            self.held.add(run.first, run.first + run.count)
+        self._moved(incoming.connection, size)
+        self._checkpoint()
+        self._write_next()
+
+    def _checkpoint(self) -> None:
+        """Bring the journal up to date, beside the transfer."""
+        now = self._loop.time()
+        due = now >= self._checkpoint_at or (
+            self.file_bytes >= self._checkpoint_bytes + CHECKPOINT_BYTES
+        )
+        if self._checkpointing or not due:
+            return
+        self._checkpointing = True
+        held, size, target = self.held_bytes(), self.size, self._target
+        end = None if size is None else target.offset + size
+        self._in_thread(lambda: target.checkpoint(held, end), self._checkpointed)
+
+    def _checkpointed(self, _: None) -> None:
+        self._checkpointing = False
+        self._checkpoint_at = self._loop.time() + CHECKPOINT_S
+        self._checkpoint_bytes = self.file_bytes
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def _look_at_end(self, incoming: _Incoming) -> None:
+        """Look at what the end of a connection cut short."""
+        try:
+            rest = incoming.buffer.rest()
+        except RecordError as error:
+            raise TransferAborted(str(error)) from error
+        if rest is None:
+            return
+        number, data = rest
+        if self.size is not None and not (self.size == 0 and number == 0 and not data):
+            raise TransferAborted(f"the data connection ended inside record {number}")
+        if self._short is not None and self._short != (number, len(data)):
+            raise TransferAborted("two data connections ended inside a record")
+        self._short = (number, len(data))
+        if number not in self.held and data:
+            self._write(incoming, [Run(number, 1, [data])])
+
+    def _settled(self) -> None:
+        self._check_complete()
+
+    def _check_complete(self) -> None:
+        """See whether this was all; it is if nothing is missing and nothing may follow."""
+        if self._writing or self._ready or not self._incoming:
+            return
+        all_ended = all(incoming.is_finished for incoming in self._incoming)
+        waiting = self._channel.may_bring_more and self._channel.expected is not None
+        if self._total is not None:
+            if len(self.held) == self._total and (all_ended or self._grace_over):
+                self._done()
+            elif len(self.held) == self._total or (all_ended and not waiting):
+                self._wait_for_late(all_ended)
+        elif all_ended and not waiting:
+            self._end_without_size()
+
+    def _wait_for_late(self, all_ended: bool) -> None:
+        """Give the last ends and unannounced connections a moment."""
+        if all_ended and (self._grace_over or not self._channel.may_bring_more):
+            missing = (self._total or 0) - len(self.held)
+            raise TransferAborted(f"{missing} of {self._total} records did not arrive")
+        if not self._grace_running:
+            self._grace_running = True
+            state = self._incoming[0].connection.state()
+            self._later(max(LATE_S, 2 * state.rtt_s if state else 0), self._end_grace)
+
+    def _end_grace(self) -> None:
+        self._grace_over = True
+        self._check_complete()
+
+    def _end_without_size(self) -> None:
+        """Decide from the records alone whether the file is complete."""
+        last = self.held.end - 1
+        if self._short is not None and self._short[0] != max(last, 0):
+            raise TransferAborted(f"the data connection ended inside record {self._short[0]}")
+        if self.held.contiguous != self.held.end:
+            missing = self.held.end - len(self.held)
+            raise TransferAborted(f"{missing} records below record {last} did not arrive")
+        self.size = self.held.end * CHUNK_BYTES
+        if self._short is not None and self._short[1]:
+            self.size += self._short[1] - CHUNK_BYTES
+        self._done()
+
+
+class PlainReceiver(Transfer):
+    """Receives a plain stream, in order, into `consume`.
+
+    consume: called in a thread with each piece and its offset from the start of the stream.
+    size: bytes announced; fewer are a failure, None if nothing was announced.
+    """
+
+    def __init__(
+        self,
+        channel: DataChannel,
+        consume: Callable[[memoryview, int], None],
+        size: int | None = None,
+        *,
+        limit: RateLimit | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        super().__init__(channel, limit=limit, progress=progress)
+        self.size = size
+        self._consume = consume
+        self._received = 0
+        self._free = [memoryview(bytearray(BLOCK_BYTES)) for _ in range(2)]
+        self._filling: memoryview | None = None
+        self._filled = 0
+        self._writing = False
+        self._ended = False
+        self._read_bytes = min(BLOCK_BYTES, limit.batch_bytes) if limit else BLOCK_BYTES
+
+    def _start(self, connection: DataConnection) -> None:
+        if len(self._connections) == 1:
+            self._resume(connection)
+        # A listing after MPSV comes over the first connection; the others just end with it.
+
+    def _resume(self, connection: DataConnection) -> None:
+        if not self._ended:
+            self._when_readable(connection, self._receive, connection)
+
+    def _receive(self, connection: DataConnection) -> None:
+        if self._filling is None:
+            self._filling, self._filled = self._free.pop(), 0
+        room = self._filling[self._filled : self._filled + self._read_bytes]
+        if not room:
+            self._loop.remove_reader(connection.fileno())  # resumed once the thread is done
+            return
+        try:
+            received = connection.receive_into(room)
+        except OSError as error:
+            self._broken(connection, error)
+            return
+        if received is None:
+            return
+        self._ended = received == 0
+        self._filled += received
+        self._moved_at = self._loop.time()
+        if self._ended or self._filled == BLOCK_BYTES:
+            self._loop.remove_reader(connection.fileno())
+        pause_s = self._limit.spend(received, self._moved_at) if self._limit else 0.0
+        if pause_s and not self._ended:
+            self._loop.remove_reader(connection.fileno())
+            self._later(pause_s, self._resume, connection)
+        if not self._writing:
+            self._write(connection)
+
+    def _write(self, connection: DataConnection) -> None:
+        """Hand what was received to the thread; meanwhile the other buffer fills."""
+        if self._filling is None or not self._filled:
+            if self._ended:
+                self._end()
+            return
+        buffer, size, at = self._filling, self._filled, self._received
+        was_full = size == BLOCK_BYTES
+        self._filling, self._filled, self._writing = None, 0, True
+        self._received += size
+        if was_full and self._free:
+            self._resume(connection)
+        self._in_thread(
+            lambda: self._consume(buffer[:size], at),
+            lambda _: self._written(connection, buffer, size),
+        )
+
+    def _written(self, connection: DataConnection, buffer: memoryview, size: int) -> None:
+        self._writing = False
+        self._free.append(buffer)
+        self._moved(connection, size)
+        if self._filling is None:
+            self._resume(connection)
+        self._write(connection)
+
+    def _end(self) -> None:
+        if self.size is not None and self._received < self.size:
+            raise TransferAborted(
+                f"the data connection ended after {self._received} of {self.size} bytes"
+            )
+        self._done()

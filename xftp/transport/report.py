@@ -1,0 +1,71 @@
+"""What happened in a transfer: for the person, for `--json`, and for the experiments."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .connection import DataConnection
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionReport:
+    """One data connection of a transfer."""
+
+    number: int
+    """Which connection, from 0, in the order they came."""
+
+    bytes: int
+    """Bytes on this connection, sequence numbers included."""
+
+    rtt_s: float | None
+    """Smoothed round-trip time at the end in seconds; None where the kernel cannot tell."""
+
+    retransmits: int | None
+    """Segments that this side sent again; None where the kernel cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferReport:
+    """One file moved."""
+
+    bytes: int
+    """Bytes of the file that were moved, without sequence numbers."""
+
+    seconds: float
+    """From the first connection to the end of the data."""
+
+    framed: bool
+    """Whether the file was cut into records (appendix B) or sent as a plain stream."""
+
+    connections: tuple[ConnectionReport, ...] = field(default=())
+    """Every data connection that came."""
+
+    offset: int = 0
+    """Byte of the file at which the transfer started (REST)."""
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Goodput in bytes per second."""
+        return self.bytes / self.seconds if self.seconds > 0 else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the report as plain values, with its format's version."""
+        return {
+            "version": FORMAT_VERSION,
+            **asdict(self),
+            "bytes_per_s": round(self.bytes_per_s, 1),
+        }
+
+
+def connection_report(connection: DataConnection) -> ConnectionReport:
+    """Report on a connection, open or just closed."""
+    state = connection.state()
+    return ConnectionReport(
+        number=connection.number,
+        bytes=connection.bytes_sent + connection.bytes_received,
+        rtt_s=state.rtt_s if state else None,
+        retransmits=state.retransmits if state else None,
+    )

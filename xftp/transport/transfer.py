@@ -1,0 +1,201 @@
+"""What every transfer has: connections that come and end, a watch for stalls, one outcome.
+
+The event loop calls back when a socket is ready; nothing here waits for one connection while
+another could go on (Allman 1997 section 2.3). File work runs in worker threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from xftp.errors import TransferAborted
+
+from .channels import OPEN_TIMEOUT_S, DataChannel
+from .connection import DataConnection
+from .ratelimit import RateLimit
+from .report import TransferReport, connection_report
+
+STALL_TIMEOUT_S = 60.0
+"""Without a byte moved for this long a transfer fails."""
+
+Progress = Callable[[int, int], None]
+"""Called with (connection number, bytes of the file moved just now)."""
+
+
+class Transfer:
+    """One file over the connections of one channel. Subclasses move the bytes.
+
+    limit: on the rate of the whole transfer; progress: told of every piece moved.
+    """
+
+    framed = False
+
+    def __init__(
+        self,
+        channel: DataChannel,
+        *,
+        limit: RateLimit | None = None,
+        progress: Progress | None = None,
+        stall_timeout_s: float = STALL_TIMEOUT_S,
+    ) -> None:
+        self.file_bytes = 0
+        self._channel = channel
+        self._limit = limit
+        self._progress = progress
+        self._stall_timeout_s = stall_timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._outcome: asyncio.Future[None] = self._loop.create_future()
+        self._connections: list[DataConnection] = []
+        self._moved_at = self._loop.time()
+        self._jobs: set[asyncio.Future[Any]] = set()
+        self._timers: set[asyncio.TimerHandle] = set()
+
+    async def run(self) -> None:
+        """Move the file. Raises XftpError; then connections are reset, never closed politely."""
+        watch: asyncio.TimerHandle | None = None
+        try:
+            await self._channel.wait_for_first(OPEN_TIMEOUT_S)
+            started = self._moved_at = self._loop.time()
+            watch = self._watch_for_stall()
+            self._channel.subscribe(self._take_in, self._settled)
+            await self._outcome
+            self.seconds = self._loop.time() - started
+        except BaseException:
+            self._stop()
+            self._channel.close()
+            for connection in self._connections:
+                connection.reset()
+            await self._finish_jobs()
+            raise
+        finally:
+            if watch is not None:
+                self._stall_watch.cancel()
+        self._stop()
+        self._channel.close()
+        for connection in self._connections:
+            connection.close()
+        await self._finish_jobs()
+
+    def report(self, offset: int = 0) -> TransferReport:
+        """Tell what happened, after `run`."""
+        return TransferReport(
+            bytes=self.file_bytes,
+            seconds=self.seconds,
+            framed=self.framed,
+            connections=tuple(connection_report(each) for each in self._channel.connections),
+            offset=offset,
+        )
+
+    # -- for subclasses ------------------------------------------------------------------------
+
+    def _start(self, connection: DataConnection) -> None:
+        """Begin to use a connection."""
+        raise NotImplementedError
+
+    def _settled(self) -> None:
+        """Note that no further connection will come."""
+
+    def _done(self) -> None:
+        """End the transfer well."""
+        if not self._outcome.done():
+            self._outcome.set_result(None)
+
+    def _fail(self, error: Exception) -> None:
+        """End the transfer badly."""
+        if not self._outcome.done():
+            self._outcome.set_exception(error)
+
+    def _broken(self, connection: DataConnection, error: OSError) -> None:
+        """End the transfer because a connection broke."""
+        reason = error.strerror or str(error)
+        self._fail(TransferAborted(f"data connection {connection.number} broke: {reason}"))
+
+    def _moved(self, connection: DataConnection, file_bytes: int) -> None:
+        """Account for `file_bytes` bytes of the file that a connection moved."""
+        self._moved_at = self._loop.time()
+        self.file_bytes += file_bytes
+        if self._progress is not None:
+            self._progress(connection.number, file_bytes)
+
+    def _in_thread(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Run blocking `work` in a thread, then `then(result)` in the loop, unless all is over."""
+        job = self._loop.run_in_executor(None, work)
+        self._jobs.add(job)
+
+        def finished(job: asyncio.Future[Any]) -> None:
+            self._jobs.discard(job)
+            if job.cancelled() or self._outcome.done():
+                return
+            error = job.exception()
+            if isinstance(error, Exception):
+                self._fail(error)
+            elif error is not None:
+                raise error
+            else:
+                self._guard(then, job.result())
+
+        job.add_done_callback(finished)
+
+    def _guard(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Run a step of the data path; what it raises is the transfer's end."""
+        if self._outcome.done():
+            return
+        try:
+            work(*arguments)
+        except Exception as error:  # whatever it is, it is raised again by run()
+            self._fail(error)
+
+    def _later(self, delay_s: float, work: Callable[..., None], *arguments: Any) -> None:
+        """Run a step of the data path after `delay_s` seconds."""
+        handle: asyncio.TimerHandle
+
+        def due() -> None:
+            self._timers.discard(handle)
+            self._guard(work, *arguments)
+
+        handle = self._loop.call_later(delay_s, due)
+        self._timers.add(handle)
+
+    def _when_readable(
+        self, connection: DataConnection, work: Callable[..., None], *arguments: Any
+    ) -> None:
+        self._loop.add_reader(connection.fileno(), self._guard, work, *arguments)
+
+    def _when_writable(
+        self, connection: DataConnection, work: Callable[..., None], *arguments: Any
+    ) -> None:
+        self._loop.add_writer(connection.fileno(), self._guard, work, *arguments)
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _take_in(self, connection: DataConnection) -> None:
+        self._connections.append(connection)
+        self._guard(self._start, connection)
+
+    def _watch_for_stall(self) -> asyncio.TimerHandle:
+        idle = self._loop.time() - self._moved_at
+        if idle >= self._stall_timeout_s:
+            self._fail(TransferAborted(f"no data moved for {self._stall_timeout_s:.0f} s"))
+        wait = max(0.01, self._stall_timeout_s - idle)
+        self._stall_watch = self._loop.call_later(wait, self._watch_for_stall)
+        return self._stall_watch
+
+    def _stop(self) -> None:
+        for handle in self._timers:
+            handle.cancel()
+        self._timers.clear()
+        for connection in self._connections:
+            if connection.fileno() >= 0:
+                self._loop.remove_reader(connection.fileno())
+                self._loop.remove_writer(connection.fileno())
+
+    async def _finish_jobs(self) -> None:
+        """Wait for the threads that still use the file and the buffers."""
+        if not self._outcome.done():
+            self._outcome.cancel()
+        elif not self._outcome.cancelled():
+            self._outcome.exception()  # it was raised already, or another error came first
+        while self._jobs:
+            await asyncio.wait(self._jobs)
