@@ -112,6 +112,9 @@ class Bars:
 
     def moved(self, connection: int, size: int) -> None:
         """Count; the drawing thread reads it a few times a second."""
+        if self._per_connection and connection not in self._moved and self._drawing is not None:
+            task = self._drawing.add_task(f"  connection {connection}", total=None)
+            self._tasks[connection] = task
         self._moved[connection] += size
 
     def refresh(self) -> None:
@@ -119,14 +122,9 @@ class Bars:
         drawing = self._drawing
         if drawing is None or self._whole is None:
             return
-        moved = dict(sorted(self._moved.copy().items()))
-        drawing.update(self._whole, completed=self._offset + sum(moved.values()))
-        if not self._per_connection:
-            return
-        for number, size in moved.items():
-            if number not in self._tasks:
-                self._tasks[number] = drawing.add_task(f"  connection {number}", total=None)
-            drawing.update(self._tasks[number], completed=size)
+        drawing.update(self._whole, completed=self._offset + sum(self._moved.copy().values()))
+        for number, task in list(self._tasks.items()):
+            drawing.update(task, completed=self._moved[number])
 
     def _stop(self) -> None:
         if self._drawing is not None:

@@ -26,7 +26,6 @@ class Login:
 
     user: str | None
     password: str | None
-    account: str | None = None
 
 
 def find_login(
@@ -54,7 +53,8 @@ def find_login(
         return Login(user, None)
     if not may_ask:
         raise click.UsageError(
-            f"there is no password for {user} at {host}: put it into ~/.netrc or {PASSWORD_VARIABLE}"
+            f"there is no password for {user} at {host}: put it into ~/.netrc, "
+            f"or into {PASSWORD_VARIABLE}"
         )
     return Login(user, ask_password(f"Password for {user} at {host}: "))
 
@@ -77,7 +77,7 @@ def _from_netrc(host: str, user: str | None, path: Path | None) -> Login | None:
         raise FileError(f"{path}: not UTF-8") from error
     if entry is None or (user is not None and entry[0] not in ("", user)):
         return None
-    login, account, password = entry
+    login, _, password = entry
     if password and not named and path.stat().st_mode & 0o077:
         raise FileError(f"{path}: others can read the passwords in it; say chmod 600 {path}")
-    return Login(user or login or None, password or None, account or None)
+    return Login(user or login or None, password or None)

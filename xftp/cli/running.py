@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import click
@@ -16,21 +16,22 @@ from xftp.errors import XftpError
 
 from .terminal import Interrupted, complain
 
-_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
-    """Run a command's coroutine to its exit status; SIGINT and SIGTERM cancel it.
+def run(
+    work: Callable[[], Coroutine[Any, Any, int]],
+    signals: Sequence[signal.Signals] = ENDING_SIGNALS,
+) -> int:
+    """Run a command's coroutine to its exit status; `signals` cancel it.
 
     Raises Interrupted, and whatever the coroutine raises.
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(interruptible(work(), _ENDING_SIGNALS))
+        return runner.run(interruptible(work(), signals))
 
 
-async def interruptible(
-    work: Coroutine[Any, Any, int], signals: tuple[signal.Signals, ...]
-) -> int:
+async def interruptible(work: Coroutine[Any, Any, int], signals: Sequence[signal.Signals]) -> int:
     """Await `work`; the first of `signals` cancels it, and Interrupted is raised when it has ended.
 
     A second signal does what it does to any program, for the impatient.
@@ -38,6 +39,7 @@ async def interruptible(
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
     received: list[int] = []
+    previous = {each: signal.getsignal(each) for each in signals}
 
     def end(signal_number: int) -> None:
         received.append(signal_number)
@@ -56,8 +58,9 @@ async def interruptible(
         task.cancel()
         raise
     finally:
-        for each in signals:
+        for each, handler in previous.items():
             loop.remove_signal_handler(each)
+            signal.signal(each, handler)
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -70,7 +73,7 @@ def guarded(command: Callable[[], int]) -> int:
         status = error.exit_code
     except Interrupted as error:
         status = error.exit_code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         status = 128 + signal.SIGINT
     except BrokenPipeError:
         _abandon_stdout()

@@ -51,10 +51,10 @@ class Sessions:
         session, self._session = self._session, None
         if session is None:
             return
-        if kind is None and not session.is_closed:
+        if kind is None:
             await session.quit()
         else:
-            session.close()
+            await session.wait_closed()
 
     async def get(self, url: FtpUrl) -> Session:
         """Give a session that is logged in at the server of `url`.

@@ -12,7 +12,7 @@ import click
 from xftp.client.options import Existing, Family
 from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS
 
-from .params import ConnectionCount, Rate
+from .params import connection_count, rate
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -88,14 +88,16 @@ def transfer_options(command: Command) -> Command:
         click.option(
             "-n",
             "--connections",
-            type=ConnectionCount(),
-            default=MULT_DEFAULT_CONNECTIONS,
+            metavar="N",
+            callback=connection_count,
+            default=str(MULT_DEFAULT_CONNECTIONS),
             show_default=True,
             help="Data connections for one file; cut to what both ends allow.",
         ),
         click.option(
             "--limit-rate",
-            type=Rate(),
+            metavar="RATE",
+            callback=rate,
             help="The most bytes per second: 500k, 2M (k is 1024, as in curl), or 50mbit.",
         ),
         click.option(

@@ -1,4 +1,4 @@
-"""Standard input and output as the two ends of a transfer, without blocking Ctrl-C for long."""
+"""Standard output as the end of a transfer, without blocking Ctrl-C for long."""
 
 from __future__ import annotations
 
@@ -10,24 +10,7 @@ from xftp.errors import file_error
 
 BLOCK_BYTES = 256 * 1024
 WAIT_S = 0.2
-"""How long a read may block: then the transfer can see that it was cancelled."""
-
-
-class InputStream:
-    """Produces the bytes of a descriptor for `Session.put_stream`."""
-
-    def __init__(self, descriptor: int, name: str = "standard input") -> None:
-        self._descriptor = descriptor
-        self._name = name
-
-    def __call__(self) -> bytes | None:
-        """Give the next bytes, b"" at the end, None when there are none yet. Raises FileError."""
-        try:
-            if not select.select([self._descriptor], [], [], WAIT_S)[0]:
-                return None
-            return os.read(self._descriptor, BLOCK_BYTES)
-        except OSError as error:
-            raise file_error(error, self._name) from error
+"""How long a write may wait: then the transfer can see that it was cancelled."""
 
 
 class OutputStream:

@@ -74,12 +74,21 @@ def ask_choice(question: str, choices: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def _answers_to_signals() -> Iterator[None]:
-    """Let Ctrl-C break a blocking read although an event loop has taken the signal over."""
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let signals break a blocking read although an event loop has taken them over."""
+
+    def interrupt(signal_number: int, _: object) -> None:
+        raise Interrupted(signal_number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    previous = [signal.signal(number, interrupt) for number in numbers]
     try:
         yield
-    except (KeyboardInterrupt, EOFError) as error:
+    except Interrupted:
+        say("")
+        raise
+    except EOFError as error:
         say("")
         raise Interrupted(signal.SIGINT) from error
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)

@@ -20,7 +20,11 @@ def printable(text: str) -> str:
     """Show what a server sent so that it cannot write escape sequences: "?" for what is unsafe."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join("?" if unicodedata.category(each) in _UNSAFE_CATEGORIES else each for each in text)
+    return "".join("?" if _is_unsafe(character) else character for character in text)
+
+
+def _is_unsafe(character: str) -> bool:
+    return unicodedata.category(character) in _UNSAFE_CATEGORIES
 
 
 def size_text(size_bytes: float) -> str:

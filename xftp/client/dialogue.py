@@ -18,8 +18,11 @@ from .options import Options
 from .text import printable
 
 NOT_LOGGED_IN = 530
-_UNKNOWN_COMMAND = frozenset({500, 501, 502, 504})
-"""What servers say of a command they do not have (501 and 504 for want of a better one)."""
+_UNKNOWN_COMMAND = frozenset({500, 502})
+"""What servers say of a command they do not have (RFC 959 section 4.2.1)."""
+
+_EXTENSIONS = frozenset({"SIZE", "MDTM", "MFMT", "EPSV", "EPRT", "MLSD", "MLST"})
+"""Commands of which it is remembered that the server lacks them."""
 
 
 def reply_error(reply: Reply, command: str) -> ReplyError:
@@ -39,7 +42,8 @@ class Dialogue:
         self.control = control
         self.options = options
         self.passive = options.passive
-        self.wanted = min(options.connections, options.connection_limit)
+        self.asked = options.connections
+        """Data connections that the user asked for."""
         self.features: dict[str, str] | None = None
         """What FEAT listed; None if the server does not know FEAT."""
         self.supports_multiple: bool | None = None
@@ -54,7 +58,7 @@ class Dialogue:
         """While a transfer runs: done when it shall stop."""
         self._type_in_force: str | None = None
         self._lacking: set[str] = set()
-        self._told_cut: tuple[int, int] | None = None
+        self._told_cut = False
 
     # -- asking ----------------------------------------------------------------------------------
 
@@ -63,8 +67,10 @@ class Dialogue:
 
         Raises ArgumentError (nothing was sent), ConnectError.
         """
-        reply = await self.control.ask(Command(verb, argument), codes)
-        self._learn(verb, reply)
+        command = Command(verb, argument)
+        self._forget(command)
+        reply = await self.control.ask(command, codes)
+        self._learn(command, reply)
         return reply
 
     async def demand(self, verb: str, argument: str = "") -> Reply:
@@ -81,10 +87,12 @@ class Dialogue:
         """
         if not self.pipelines:
             return [await self.ask(command.verb, command.argument) for command in commands]
+        for command in commands:
+            self._forget(command)
         timeout_s = self.options.reply_timeout_s
         replies = [await answer.wait_final(timeout_s) for answer in self.control.send(*commands)]
         for command, reply in zip(commands, replies, strict=True):
-            self._learn(command.verb, reply)
+            self._learn(command, reply)
         return replies
 
     def trace(self, text: str) -> None:
@@ -128,6 +136,10 @@ class Dialogue:
         """Tell whether it is useless to send an extension: not in FEAT, or refused before."""
         return verb in self._lacking or (self.features is not None and verb not in self.features)
 
+    def refused(self, verb: str) -> bool:
+        """Tell whether the server answered before that it lacks an extension."""
+        return verb in self._lacking
+
     def type_commands(self, code: str | None = None) -> list[Command]:
         """Give the TYPE command that is needed before a transfer; none if it is in force."""
         code = code or self.type_code
@@ -142,16 +154,24 @@ class Dialogue:
         """Note that the type in force is no longer known."""
         self._type_in_force = None
 
-    def _learn(self, verb: str, reply: Reply) -> None:
-        verb = verb.upper()
-        if reply.code in _UNKNOWN_COMMAND and verb in ("SIZE", "MDTM", "MFMT", "EPSV", "EPRT"):
-            self._lacking.add(verb)
+    def _forget(self, command: Command) -> None:
+        """Forget what a command that leaves now may change: its reply may never be seen."""
+        if command.verb == "TYPE":
+            self._type_in_force = None
 
-    def note_type(self, code: str, reply: Reply) -> None:
-        """Note the reply to TYPE."""
-        self._type_in_force = code if reply.is_positive else None
+    def _learn(self, command: Command, reply: Reply) -> None:
+        """Remember what a reply tells for the rest of the session."""
+        if command.verb == "TYPE" and reply.is_positive:
+            self._type_in_force = command.argument
+        if command.verb in _EXTENSIONS and reply.code in _UNKNOWN_COMMAND:
+            self._lacking.add(command.verb)
 
     # -- several data connections ----------------------------------------------------------------
+
+    @property
+    def wanted(self) -> int:
+        """Data connections asked for, within this side's limit."""
+        return min(self.asked, self.options.connection_limit)
 
     @property
     def connections(self) -> int:
@@ -169,16 +189,16 @@ class Dialogue:
         wanted = MULT_DEFAULT_CONNECTIONS if wanted is None else wanted
         if wanted < 1:
             raise ArgumentError("at least 1 data connection is needed")
-        self.wanted = min(wanted, self.options.connection_limit)
-        self._tell_cut(wanted, self.wanted)
-        if self.wanted > 1:
-            self.supports_multiple = None
+        self.asked, self._told_cut, self.supports_multiple = wanted, False, None
         return await self.connections_in_force()
 
     async def connections_in_force(self) -> int:
         """Give the number of data connections for the next transfer; asks MULT if need be."""
         if self.wanted > 1 and self.supports_multiple is None:
             self._take_mult(await self.ask("MULT"))
+        if self.connections < self.asked and self.supports_multiple and not self._told_cut:
+            self._told_cut = True
+            self.notice(f"{self.asked} data connections asked, {self.connections} granted")
         return self.connections
 
     def give_up_multiple(self, reason: str) -> None:
@@ -194,9 +214,3 @@ class Dialogue:
             return
         self.supports_multiple = True
         self.server_limit = parse_mult_reply(reply.text)
-        self._tell_cut(max(self.wanted, self.options.connections), self.connections)
-
-    def _tell_cut(self, asked: int, granted: int) -> None:
-        if granted < asked and self._told_cut != (asked, granted):
-            self._told_cut = (asked, granted)
-            self.notice(f"{asked} data connections asked, {granted} granted")

@@ -1,103 +1,303 @@
-"""SKELETON, being filled: the signatures stay."""
+"""A session with one server: what a user of the library holds in hand."""
+
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
+from typing import TypeVar
 
-from xftp.errors import FileError
-from xftp.protocol.listings import Entry
-from xftp.protocol.replies import Reply
+from xftp.errors import ArgumentError, LoginError, XftpError
 from xftp.transport.report import TransferReport
 
+from .commands import ServerCommands, check_path
+from .control import Control
+from .dialogue import Dialogue
+from .download import Download, Downloading
+from .login import log_in
 from .options import Existing, Options
 from .progress import Progress
-from .url import FtpUrl
+from .retry import persist
+from .streams import Consume, Produce, download_stream
+from .upload import Upload, Uploading, remote_path
+from .url import FtpUrl, parse_url
+
+GOODBYE_S = 5.0
+"""How long the reply to QUIT is waited for."""
+
+_Result = TypeVar("_Result")
 
 
-def connect(url: str | FtpUrl, *, user: str | None = None, password: str | None = None,
-            options: Options | None = None, connections: int | None = None,
-            ) -> AbstractAsyncContextManager[Session]:
-    """`async with connect("ftp://host/", connections=8) as session:`; connected and logged in.
+def connect(
+    url: str | FtpUrl,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    options: Options | None = None,
+    connections: int | None = None,
+) -> AbstractAsyncContextManager[Session]:
+    """Give a logged-in session: `async with connect("ftp://host/", connections=8) as session:`.
 
-    user, password: before those of the URL; neither: anonymous. connections: before that of
-    options. Raises ArgumentError (bad URL), ConnectError, LoginError. Leaving says QUIT."""
-    raise NotImplementedError
-
-async def open_session(url: str | FtpUrl, *, user: str | None = None, password: str | None = None,
-                       options: Options | None = None, login: bool = True) -> Session:
-    """The same without `async with` (the shell): call `quit()` or `close()` in the end.
-
-    login=False: only connect; `login()` later."""
-    raise NotImplementedError
-
-
-class ExistsError(FileError):
-    """The target exists, here or on the server, and `existing` is "fail"  (in client/existing.py)."""
+    user, password: before those of the URL; with neither the login is anonymous. connections:
+    before those of `options`. Raises ArgumentError, ConnectError, LoginError.
+    """
+    return _connected(url, user, password, options, connections)
 
 
-class Session:
-    url: FtpUrl           # .host .port .user .path .type ; str(url) shows no password
-    greeting: str
-    is_logged_in: bool
-    is_closed: bool
-    server_limit: int | None      # number in the MULT reply, None: not asked or not told
-    supports_multiple: bool | None  # None: not asked yet
-    passive: bool                 # may be assigned (shell: `passive`)
-    type: str                     # "I" or "A" as the user chose with set_type
+@asynccontextmanager
+async def _connected(
+    url: str | FtpUrl,
+    user: str | None,
+    password: str | None,
+    options: Options | None,
+    connections: int | None,
+) -> AsyncIterator[Session]:
+    options = options or Options()
+    if connections is not None:
+        options = replace(options, connections=connections)
+    session = await open_session(url, user=user, password=password, options=options)
+    try:
+        yield session
+    except BaseException:
+        await session.wait_closed()
+        raise
+    await session.quit()
+
+
+async def open_session(
+    url: str | FtpUrl,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    options: Options | None = None,
+    login: bool = True,
+) -> Session:
+    """Connect, as `connect` does, for those who call `quit` themselves.
+
+    login: False leaves the login to `Session.login`.
+    """
+    url = parse_url(url) if isinstance(url, str) else url
+    options = options or Options()
+    user = user if user is not None else url.user
+    password = password if password is not None else url.password
+
+    async def attempt(_: bool) -> Session:
+        session = Session(url, options)
+        await session.open()
+        if login:
+            await session.login(user, password)
+        return session
+
+    return await persist(attempt, options)
+
+
+class Session(ServerCommands):
+    """One server, one user, one working directory. Made by `connect` or `open_session`.
+
+    One thing at a time: calls wait for each other, but for `status` and `abort`. Every call raises
+    ArgumentError before anything is sent if a path holds CR, LF or NUL; ReplyError if the server
+    refuses; ConnectError if the connection is lost.
+    """
+
+    def __init__(self, url: FtpUrl, options: Options) -> None:
+        self.url = url
+        self.options = options
+        self.is_logged_in = False
+        super().__init__(Dialogue(Control(options), options))
+        self._login: tuple[str | None, str | None] | None = None
+
+    # -- connection --------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Connect, without logging in. Raises ConnectError."""
+        control = self._dialogue.control
+        try:
+            await control.connect(self.url.host, self.url.port)
+        except BaseException:
+            await control.wait_closed()
+            raise
+
+    async def login(self, user: str | None = None, password: str | None = None) -> None:
+        """Log in, anonymously without a user. Raises LoginError."""
+        try:
+            async with self._dialogue.lock:
+                await log_in(self._dialogue, user, password)
+        except BaseException as error:
+            if not isinstance(error, LoginError):
+                await self.wait_closed()
+            raise
+        self.is_logged_in = True
+        self._login = (user, password)
+
+    async def quit(self) -> None:
+        """Say goodbye and close; a server that is gone already is no error."""
+        with suppress(XftpError, TimeoutError):
+            if not self.is_closed:
+                async with self._dialogue.lock, asyncio.timeout(GOODBYE_S):
+                    await self._dialogue.ask("QUIT")
+        await self.wait_closed()
+
+    def close(self) -> None:
+        """Close at once."""
+        self._dialogue.control.close()
+
+    async def wait_closed(self) -> None:
+        """Close at once, and wait until the socket is released."""
+        await self._dialogue.control.wait_closed()
+
+    async def _reconnect(self) -> None:
+        """Make the session again as it was: user, directory, connections."""
+        await self.wait_closed()
+        before, walk = self._dialogue, self._walk
+        self._dialogue = Dialogue(Control(self.options), self.options)
+        self._dialogue.asked, self._dialogue.passive = before.asked, before.passive
+        self._dialogue.type_code = before.type_code
+        await self.open()
+        if self._login is not None:
+            await self.login(*self._login)
+        for verb, argument in walk:
+            await self._dialogue.demand(verb, argument)
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the control connection is gone."""
+        return self._dialogue.control.is_closed
+
+    @property
+    def greeting(self) -> str:
+        """What the server said first."""
+        return self._dialogue.control.greeting
 
     @property
     def connections(self) -> int:
-        """The number in force for the next transfer, as far as it is known."""
-        raise NotImplementedError
+        """Data connections for the next transfer, as far as it is known."""
+        return self._dialogue.connections
+
+    @property
+    def server_limit(self) -> int | None:
+        """The server's limit of data connections; None: not asked yet, or not told."""
+        return self._dialogue.server_limit
+
+    @property
+    def supports_multiple(self) -> bool | None:
+        """Whether the server takes several data connections; None: not asked yet."""
+        return self._dialogue.supports_multiple
+
+    @property
+    def passive(self) -> bool:
+        """Whether this side opens the data connections; may be set."""
+        return self._dialogue.passive
+
+    @passive.setter
+    def passive(self, value: bool) -> None:
+        self._dialogue.passive = value
+
+    @property
+    def type(self) -> str:
+        """ "I" (image: every byte as it is) or "A" (ASCII: line ends are converted)."""
+        return self._dialogue.type_code
 
     async def multiple(self, wanted: int | None = None) -> int:
-        """Ask MULT and return the number in force (None: the default 4); 1 if the server lacks it.
-        Cut ones are told to options.notice. ArgumentError below 1."""
-        raise NotImplementedError
+        """Ask for `wanted` data connections, 4 by default; give the number in force.
 
-    # None when skipped, or when "resume" finds nothing left to do
-    async def get(self, remote: str, local: str | os.PathLike[str] | None = None, *,
-                  existing: Existing = "fail", progress: Progress | None = None,
-                  preserve_times: bool = True) -> TransferReport | None:
-        raise NotImplementedError
-    async def put(self, local: str | os.PathLike[str], remote: str | None = None, *,
-                  existing: Existing = "fail", progress: Progress | None = None,
-                  preserve_times: bool = True) -> TransferReport | None:
-        """remote: None or "" or "dir/" take the base name of `local`."""
-        raise NotImplementedError
-    async def get_stream(self, remote: str, consume: Callable[[memoryview], object], *,
-                         progress: Progress | None = None) -> TransferReport:
-        """consume: called in a worker thread with each piece, in order."""
-        raise NotImplementedError
-    async def put_stream(self, produce: Callable[[], bytes | None], remote: str, *,
-                         existing: Existing = "overwrite",
-                         progress: Progress | None = None) -> TransferReport | None:
-        """produce: called in a worker thread; the next bytes, b"" at the end, None for "nothing
-        yet, ask again": it should not block longer than a fraction of a second, or Ctrl-C waits."""
-        raise NotImplementedError
+        It is 1 if the server lacks MULT. Raises ArgumentError for less than 1.
+        """
+        async with self._dialogue.lock:
+            return await self._dialogue.multiple(wanted)
 
-    async def list(self, path: str = "") -> list[Entry]: raise NotImplementedError
-    async def list_text(self, path: str = "") -> str: raise NotImplementedError
-    async def size(self, path: str) -> int: raise NotImplementedError
-    async def modified(self, path: str) -> float: raise NotImplementedError
-    async def cwd(self, path: str) -> None: raise NotImplementedError
-    async def cdup(self) -> None: raise NotImplementedError
-    async def pwd(self) -> str: raise NotImplementedError
-    async def make_directory(self, path: str) -> None: raise NotImplementedError
-    async def remove_directory(self, path: str) -> None: raise NotImplementedError
-    async def remove(self, path: str) -> None: raise NotImplementedError
-    async def rename(self, old: str, new: str) -> None: raise NotImplementedError
-    async def set_type(self, type: str) -> None: raise NotImplementedError  # "A" or "I"
-    async def quote(self, command: str) -> Reply: raise NotImplementedError  # any reply is returned
-    async def status(self, path: str = "") -> str: raise NotImplementedError
-    async def features(self) -> dict[str, str]: raise NotImplementedError
-    async def system(self) -> str: raise NotImplementedError
-    async def help(self, topic: str = "") -> str: raise NotImplementedError
-    async def noop(self) -> None: raise NotImplementedError
+    async def features(self) -> dict[str, str]:
+        """Give what FEAT lists, feature to parameters; empty if the server lacks FEAT."""
+        return dict(self._dialogue.features or {})
+
+    # -- transfers ---------------------------------------------------------------------------------
+
+    async def get(
+        self,
+        remote: str,
+        local: str | os.PathLike[str] | None = None,
+        *,
+        existing: Existing = "fail",
+        progress: Progress | None = None,
+        preserve_times: bool = True,
+    ) -> TransferReport | None:
+        """Fetch a file; None if it was skipped, or if "resume" found nothing left to do.
+
+        local: a file, or a directory to put it in; the working directory by default. The name
+        never holds half a file: what was cut is kept beside it under a partial name.
+        Raises ExistsError, FileError, TransferAborted, and more of XftpError.
+        """
+        check_path(remote)
+        order = Download(remote, local, existing, progress, preserve_times)
+        return await self._persist(Downloading(order).attempt)
+
+    async def put(
+        self,
+        local: str | os.PathLike[str],
+        remote: str | None = None,
+        *,
+        existing: Existing = "fail",
+        progress: Progress | None = None,
+        preserve_times: bool = True,
+    ) -> TransferReport | None:
+        """Store a file; None if it was skipped, or if "resume" found nothing left to do.
+
+        remote: a path; without one, or if it ends in "/", the local base name is put behind it.
+        Raises as `get` does.
+        """
+        order = Upload(local, remote_path(local, remote), existing, progress, preserve_times)
+        check_path(order.remote)
+        return await self._persist(Uploading(order).attempt)
+
+    async def get_stream(
+        self, remote: str, consume: Consume, *, progress: Progress | None = None
+    ) -> TransferReport:
+        """Fetch a file in order over one connection, and hand it to `consume` piece by piece."""
+        check_path(remote)
+        async with self._dialogue.lock:
+            return await download_stream(self._dialogue, remote, consume, progress)
+
+    async def put_stream(
+        self,
+        produce: Produce,
+        remote: str,
+        *,
+        existing: Existing = "overwrite",
+        progress: Progress | None = None,
+    ) -> TransferReport | None:
+        """Store what `produce` gives, over one connection; None if it was skipped."""
+        check_path(remote)
+        async with self._dialogue.lock:
+            order = Upload("", remote, existing, progress)
+            return await Uploading(order).attempt_from(self._dialogue, produce)
+
     async def abort(self) -> None:
-        """Stop the running get/put (they raise TransferAborted); or say ABOR."""
-        raise NotImplementedError
-    async def login(self, user: str, password: str = "") -> None: raise NotImplementedError
-    async def quit(self) -> None: raise NotImplementedError
-    def close(self) -> None: raise NotImplementedError
+        """Stop the transfer that runs, which raises TransferAborted; without one, say ABOR."""
+        stop = self._dialogue.stop_transfer
+        if stop is None:
+            await self._command("ABOR")
+        elif not stop.done():
+            stop.set_result(None)
+
+    async def set_type(self, code: str) -> None:
+        """Choose the representation: "I" (image) or "A" (ASCII, one connection)."""
+        code = code.upper()
+        if code not in ("A", "I"):
+            raise ArgumentError("the type is A or I")
+        async with self._dialogue.lock:
+            await self._dialogue.ensure_type(code)
+            self._dialogue.type_code = code
+
+    async def _persist(self, work: Callable[[Dialogue], Awaitable[_Result]]) -> _Result:
+        """Do `work`, and again on a new connection, as far as the options allow."""
+
+        async def attempt(is_retry: bool) -> _Result:
+            if is_retry and self.is_closed:
+                await self._reconnect()
+            async with self._dialogue.lock:
+                return await work(self._dialogue)
+
+        return await persist(attempt, self.options)

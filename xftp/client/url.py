@@ -88,8 +88,8 @@ def parse_url(text: str) -> FtpUrl:
 def _parse_place(place: str) -> tuple[str, int]:
     """Read host[:port] or [IPv6][:port]."""
     if place.startswith("["):
-        literal, _, port = place[1:].partition("]")
-        if port and not port.startswith(":"):
+        literal, closed, port = place[1:].partition("]")
+        if not closed or (port and not port.startswith(":")):
             raise ArgumentError("expected [address]:port in the URL")
         return _ipv6(_decode(literal)), _parse_port(port.removeprefix(":"))
     host, _, port = place.partition(":")

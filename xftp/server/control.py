@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+from collections import deque
 from collections.abc import Callable
 
 from xftp.protocol.commands import BadLine, Command, CommandParser
@@ -37,7 +38,8 @@ class ControlConnection:
         self._writer = writer
         self._urgent = urgent
         self._parser = CommandParser()
-        self._commands: asyncio.Queue[Command | BadLine | None] = asyncio.Queue(BACKLOG_COMMANDS)
+        self._waiting: deque[Command | BadLine | None] = deque()
+        self._changed = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
         self._sock: socket.socket = writer.get_extra_info("socket")
         self.peer_host = plain_address(writer.get_extra_info("peername")[0])
@@ -54,11 +56,32 @@ class ControlConnection:
     @property
     def has_waiting(self) -> bool:
         """Whether commands were read that are not executed yet."""
-        return not self._commands.empty()
+        return bool(self._waiting)
 
     async def next_command(self) -> Command | BadLine | None:
         """Give the next command; None once the client has closed."""
-        return await self._commands.get()
+        while not self._waiting:
+            await self._change()
+        self._changed.set()
+        return self._waiting.popleft()
+
+    def offer_waiting(self, ends_offer: Callable[[Command], bool]) -> None:
+        """Ask `urgent` about the commands that came before the one that runs now began.
+
+        ends_offer: tells which command they must not be looked for behind.
+        """
+        kept: list[Command | BadLine | None] = []
+        while self._waiting:
+            command = self._waiting.popleft()
+            if isinstance(command, Command):
+                if ends_offer(command):
+                    self._waiting.appendleft(command)
+                    break
+                if self._urgent(command):
+                    continue
+            kept.append(command)
+        self._waiting.extendleft(reversed(kept))
+        self._changed.set()
 
     def reply(self, reply: Reply) -> None:
         """Queue a reply for the client."""
@@ -106,9 +129,20 @@ class ControlConnection:
                         shown = "***" if command.verb == "PASS" else command.argument
                         logger.debug("%s -> %s %s", self.peer_host, command.verb, shown)
                         if self._urgent(command):
+                            await self.flush()  # who asks and asks must also read
                             continue
-                    await self._commands.put(command)
+                    await self._put(command)
         except OSError as error:
             logger.debug("%s: reading: %s", self.peer_host, error)
         self.ended.set()
-        await self._commands.put(None)
+        await self._put(None)
+
+    async def _put(self, command: Command | BadLine | None) -> None:
+        while len(self._waiting) >= BACKLOG_COMMANDS:
+            await self._change()
+        self._waiting.append(command)
+        self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()

@@ -137,7 +137,8 @@ class Filesystem:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
             if not stat.S_ISREG(status.st_mode):
                 raise FileError(f"{path}: not a plain file")
-            return SourceFile.open(name, directory=directory, name=path)
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            return SourceFile(os.open(name, flags, dir_fd=directory), path)
 
     # -- writing -------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ class Row:
     """Whether ABOR ends it while it runs: everything that moves data."""
 
     keeps_restart: bool = False
-    """Whether the offset of a REST before it stays in force for the next command."""
+    """Whether a REST or ALLO before it stays in force for the next command."""
 
     def check(self, argument: str, *, logged_in: bool) -> None:
         """Raise what is wrong with the command before its handler is asked."""

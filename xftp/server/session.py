@@ -59,6 +59,8 @@ class Session:
         self._running: asyncio.Task[Reply] | None = None
         self._idle: asyncio.Task[Command | BadLine | None] | None = None
         self._may_be_aborted = False
+        self._is_ending = False
+        self._has_begun = False
         self._aborts = 0
         self._quit_seen = False
         self._is_leaving = False
@@ -119,9 +121,11 @@ class Session:
         if self.user is None or not self.user.account.writable:
             raise FileError("Permission denied: this account can only read.")
 
-    def reply(self, code: int, *lines: str) -> None:
-        """Send a reply that is not the command's last one."""
-        self.control.reply(Reply(code, lines))
+    def begin(self, text: str) -> None:
+        """Say that a transfer begins, and look at what was sent together with its command."""
+        self.control.reply(Reply(150, (text,)))
+        self._has_begun = True
+        self.control.offer_waiting(self._is_transfer)
 
     def set_channel(self, channel: DataChannel, *, framed: bool) -> None:
         """Take the place that the next transfer's data connections come from."""
@@ -157,24 +161,25 @@ class Session:
             channel.close()
         return channel is not None
 
-    def take_restart(self) -> int:
-        """Give the offset of REST, and clear it."""
-        offset, self.restart_offset = self.restart_offset, 0
-        return offset
+    async def in_thread(
+        self, work: Callable[[], T], *, undo: Callable[[T], None] | None = None
+    ) -> T:
+        """Run file work that may block; it is finished even if the command is aborted.
 
-    def take_announced_size(self) -> int | None:
-        """Give the size of ALLO, and clear it."""
-        size, self.announced_size = self.announced_size, None
-        return size
-
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        """Run file work that may block; it is finished even if the command is aborted."""
+        undo: told the result, such as an open file, that an aborted command does not get.
+        """
         job = asyncio.get_running_loop().run_in_executor(None, work)
         try:
             return await asyncio.shield(job)
         except asyncio.CancelledError:
             await asyncio.wait([job])
+            if job.exception() is None and undo is not None:
+                undo(job.result())
             raise
+
+    def forbid_abort(self) -> None:
+        """Do what is left of the command whatever comes: an ABOR waits for its turn."""
+        self._may_be_aborted = False
 
     def close_after_reply(self) -> None:
         """End the session once the reply to the current command is sent."""
@@ -185,7 +190,7 @@ class Session:
     async def run(self) -> None:
         """Serve the client until it leaves or is idle for too long."""
         logger.info("%s connected", self.control.peer_host)
-        self.reply(220, self.settings.welcome)
+        self._say(220, self.settings.welcome)
         self.control.start()
         try:
             while (command := await self._next_command()) is not None:
@@ -195,7 +200,7 @@ class Session:
                 if self._is_leaving:
                     break
                 if self.is_draining and not self.control.has_waiting:
-                    self.reply(421, "The server is shutting down.")
+                    self._say(421, "The server is shutting down.")
                     break
         except (OSError, TimeoutError) as error:
             logger.info("%s: %s", self.control.peer_host, error or "replies not taken")
@@ -203,6 +208,9 @@ class Session:
             self.reset()
             await self.control.close()
             logger.info("%s left", self.control.peer_host)
+
+    def _say(self, code: int, text: str) -> None:
+        self.control.reply(Reply(code, (text,)))
 
     def drain(self) -> None:
         """End the session: at once if nothing runs, after the running transfer otherwise."""
@@ -220,12 +228,12 @@ class Session:
             async with asyncio.timeout(limit_s):
                 return await self._idle
         except TimeoutError:
-            self.reply(421, f"No command for {limit_s:.0f} s, closing.")
+            self._say(421, f"No command for {limit_s:g} s, closing.")
             return None
         except asyncio.CancelledError:
             if not self.is_draining:
                 raise
-            self.reply(421, "The server is shutting down.")
+            self._say(421, "The server is shutting down.")
             return None
         finally:
             self._idle = None
@@ -248,21 +256,22 @@ class Session:
             return [Reply(451, ("Internal error, see the server's log.",))]
         finally:
             if not row.keeps_restart:
-                self.restart_offset = 0
+                self.restart_offset, self.announced_size = 0, None
 
     async def _perform(self, row: Row, argument: str) -> list[Reply]:
         """Run a handler as a task of its own, so that ABOR can end it."""
         self._aborts = 0
         self._may_be_aborted = row.may_be_aborted
+        self._is_ending = self._has_begun = False
         self._running = task = asyncio.create_task(row.handler(self, argument))
         lost = asyncio.create_task(self.control.ended.wait())
         try:
             await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)
-            if not task.done() and not self._quit_seen:
-                task.cancel()
+            if not self._quit_seen:
+                self._end_running()
             await asyncio.wait((task,))
         except asyncio.CancelledError:
-            task.cancel()
+            self._end_running()
             await asyncio.wait((task,))
             raise
         finally:
@@ -274,16 +283,26 @@ class Session:
             return [Reply(error.reply_code, (str(error),)), *aborted]
         return [task.result(), *aborted]
 
+    def _end_running(self) -> None:
+        """Cancel the running command if it may be; once, so that it can clean up in peace."""
+        if self._running is not None and self._may_be_aborted and not self._is_ending:
+            self._is_ending = True
+            self._running.cancel()
+
+    def _is_transfer(self, command: Command) -> bool:
+        row = self.commands.get(command.verb)
+        return row is not None and row.may_be_aborted
+
     def _urgent(self, command: Command) -> bool:
         """Deal at once with what may interrupt a running command (RFC 959 section 4.1.3)."""
         if self._running is None or not self._may_be_aborted:
             return False
         if command.verb == "ABOR":
             self._aborts += 1
-            self._running.cancel()
+            self._end_running()
             return True
-        if command.verb == "STAT" and not command.argument:
-            self.reply(211, *self.status_lines())
+        if command.verb == "STAT" and not command.argument and self._has_begun:
+            self.control.reply(Reply(211, self.status_lines()))
             return True
         if command.verb == "QUIT":
             self._quit_seen = True

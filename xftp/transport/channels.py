@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os
 import random
 import socket
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 OPEN_TIMEOUT_S = 60.0
 """How long a data connection may take to be made. The kernel sends SYN again after 1, 3, 7, 15
 and 31 s; on a lossy satellite path several of them may be lost."""
+
+_ACCEPT_AGAIN_S = 0.1
 
 
 class DataChannel:
@@ -72,7 +75,7 @@ class DataChannel:
                     self._changed.clear()
                     await self._changed.wait()
         if not self.connections:
-            reason = f": {self.failures[0].strerror}" if self.failures else ""
+            reason = f": {os.strerror(self.failures[0].errno or 0)}" if self.failures else ""
             raise DataConnectionError(f"no data connection could be opened{reason}")
 
     def close(self) -> None:
@@ -111,7 +114,8 @@ class PassiveChannel(DataChannel):
         self._listener = listener
         self._peer_host = plain_address(peer_host)
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(listener.fileno(), self._accept)
+        self._again: asyncio.TimerHandle | None = None
+        self._watch()
 
     @classmethod
     def listen(
@@ -148,8 +152,20 @@ class PassiveChannel(DataChannel):
     def close(self) -> None:
         if not self._closed:
             self._loop.remove_reader(self._listener.fileno())
+            if self._again is not None:
+                self._again.cancel()
+            self._turn_away()
             self._listener.close()
         super().close()
+
+    def _watch(self) -> None:
+        self._loop.add_reader(self._listener.fileno(), self._accept)
+
+    def _turn_away(self) -> None:
+        """Close politely what came too late to be of use: with the listener it would be reset."""
+        with contextlib.suppress(OSError):
+            for _ in range(self.limit):
+                self._listener.accept()[0].close()
 
     def _accept(self) -> None:
         while not self._closed:
@@ -160,6 +176,8 @@ class PassiveChannel(DataChannel):
             except OSError as error:
                 # Out of descriptors: the connection stays in the backlog until some are free.
                 logger.warning("cannot accept a data connection: %s", error)
+                self._loop.remove_reader(self._listener.fileno())
+                self._again = self._loop.call_later(_ACCEPT_AGAIN_S, self._watch)
                 return
             if plain_address(address[0]) != self._peer_host:
                 logger.warning("refused a data connection from %s", address[0])
@@ -174,10 +192,11 @@ class PassiveChannel(DataChannel):
 def _listen(host: str, backlog: int, tuning: Tuning | None, ports: Sequence[int]) -> socket.socket:
     """Bind to the first free port of `ports`, tried in random order, or to any free one."""
     candidates: Iterable[int] = random.sample(ports, len(ports)) if ports else (0,)
-    problem = OSError(errno.EADDRINUSE, "no free port in the passive range")
     for port in candidates:
         sock = new_socket(family_of(host), tuning)
         try:
+            # A port of a range is used again while its last connections are in TIME_WAIT.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind((host, port))
             sock.listen(max(backlog, 16))
             return sock
@@ -185,8 +204,7 @@ def _listen(host: str, backlog: int, tuning: Tuning | None, ports: Sequence[int]
             sock.close()
             if error.errno != errno.EADDRINUSE:
                 raise
-            problem = error
-    raise problem
+    raise OSError(errno.EADDRINUSE, "no free port in the passive range")
 
 
 class ActiveChannel(DataChannel):

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from xftp.errors import FileBusyError, FileError, LocalFileError, RestartError, file_error
 
 from . import journal
+from .disk import MEMORY_KINDS, Patience, filesystem_kind
 
 PART_SUFFIX = ".xftp.part"
 JOURNAL_SUFFIX = ".xftp.journal"
@@ -31,7 +32,7 @@ _RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 def working_names(name: str) -> tuple[str, str]:
     """Give the names of the partial file and of its journal for the target `name`."""
     raw = os.fsencode(name)
-    room = _NAME_MAX_BYTES - len(JOURNAL_SUFFIX)
+    room = _NAME_MAX_BYTES - len(JOURNAL_SUFFIX) - len("~")  # the journal is written as such
     if len(raw) > room:
         digest = hashlib.sha256(raw).hexdigest()[:16].encode()
         name = os.fsdecode(raw[: room - len(digest) - 1] + b"~" + digest)
@@ -55,10 +56,17 @@ def kept_length(directory: int, name: str) -> int | None:
 
 
 def discard_kept(directory: int, name: str) -> None:
-    """Remove what a cut transfer of `name` left."""
-    for leftover in working_names(name):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(leftover, dir_fd=directory)
+    """Remove what a cut transfer of `name` left.
+
+    Raises FileBusyError if a transfer is writing it.
+    """
+    descriptor = _open_locked(directory, working_names(name)[0], name)
+    try:
+        for leftover in working_names(name):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(leftover, dir_fd=directory)
+    finally:
+        os.close(descriptor)
 
 
 class SourceFile:
@@ -68,6 +76,7 @@ class SourceFile:
         """Take over an open descriptor. Raises FileError if it is no regular file."""
         self.name = name
         self._descriptor = descriptor
+        self._in_memory = filesystem_kind(descriptor) in MEMORY_KINDS
         self._may_try_cache = bool(_RWF_NOWAIT)
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -95,6 +104,9 @@ class SourceFile:
 
         Raises LocalFileError.
         """
+        if self._in_memory:
+            self.read(places, offset, size)
+            return True
         if not self._may_try_cache:
             return False
         try:
@@ -106,6 +118,10 @@ class SourceFile:
                 raise file_error(error, self.name) from error
             self._may_try_cache = False
             return False
+
+    def is_cached(self, offset: int) -> bool:
+        """Tell whether the byte at `offset` can be had without waiting for the disk."""
+        return self.read_cached([memoryview(bytearray(1))], offset, 1)
 
     def read(self, places: Sequence[memoryview], offset: int, size: int) -> None:
         """Read `size` bytes at `offset` into `places`, however long it takes.
@@ -142,6 +158,7 @@ class PartialFile:
         self.name = name
         self.offset = offset
         self.replaces_file = replaces_file
+        self.patience = Patience(filesystem_kind(descriptor))
         self._directory = directory
         self._descriptor = descriptor
         self._part, self._journal = working_names(name)
@@ -149,13 +166,20 @@ class PartialFile:
 
     @classmethod
     def open(
-        cls, directory: int, name: str, offset: int = 0, *, extend: bool = False
+        cls,
+        directory: int,
+        name: str,
+        offset: int = 0,
+        *,
+        extend: bool = False,
+        prefer_kept: bool = False,
     ) -> PartialFile:
         """Open the partial file for new content from byte `offset` of the target on.
 
         directory: descriptor, duplicated here; offset: bytes that stay as they are, taken from
         the target if it exists and otherwise from what a cut transfer kept; extend: `offset` is
-        ignored, everything there stays and the content goes behind it (APPE).
+        ignored, everything there stays and the content goes behind it (APPE);
+        prefer_kept: the bytes that stay are those that were kept, even if the target exists.
 
         Raises FileBusyError if another transfer is writing it, RestartError if `offset` lies
         beyond what there is, FileError otherwise.
@@ -166,6 +190,8 @@ class PartialFile:
             descriptor = _open_locked(directory, working_names(name)[0], name)
             target_size = _target_size(directory, name)
             kept = kept_length(directory, name)
+            if prefer_kept:
+                target_size = None
             there = target_size if target_size is not None else (kept or 0)
             start = there if extend else offset
             if start > there:
@@ -179,6 +205,8 @@ class PartialFile:
             return cls(directory, name, descriptor, start, replaces_file=replaces_file)
         except BaseException as error:
             if descriptor >= 0:
+                if os.fstat(descriptor).st_size == 0:
+                    os.unlink(working_names(name)[0], dir_fd=directory)
                 os.close(descriptor)
             os.close(directory)
             if isinstance(error, OSError):
@@ -220,6 +248,8 @@ class PartialFile:
     def commit(self, size: int, *, modified: float | None = None, sync: bool = False) -> None:
         """Make the content, `size` bytes, the target. modified: its time, Unix seconds."""
         try:
+            if not _is_still(self._directory, self._part, self._descriptor):
+                raise FileError(f"{self.name}: its partial file was removed meanwhile")
             os.ftruncate(self._descriptor, size)
             with contextlib.suppress(FileNotFoundError):
                 old = os.stat(self.name, dir_fd=self._directory)
@@ -244,13 +274,14 @@ class PartialFile:
         """
         contiguous = journal.Journal(tuple(held), size).contiguous
         try:
-            if len(held) > 1 and self._has_journal:
+            has_holes = bool(held) and held[-1][1] > contiguous
+            if has_holes and self._has_journal:
                 self.checkpoint(held, size)
             else:
                 os.ftruncate(self._descriptor, contiguous)
                 self._remove_journal()
-            if not held or held[-1][1] == 0:
-                os.unlink(self._part, dir_fd=self._directory)
+                if not contiguous:
+                    os.unlink(self._part, dir_fd=self._directory)
         except OSError as error:
             raise file_error(error, self.name) from error
         finally:

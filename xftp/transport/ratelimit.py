@@ -16,7 +16,7 @@ class RateLimit:
     @property
     def batch_bytes(self) -> int:
         """How much to move at a time, so that the rate is even over BURST_S."""
-        return max(1, int(self._rate * BURST_S))
+        return max(1, int(self._rate * BURST_S / 4))
 
     def spend(self, size: int, now: float) -> float:
         """Account for `size` bytes moved at time `now`; give the seconds to pause before more."""

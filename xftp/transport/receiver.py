@@ -1,4 +1,4 @@
-"""Connections to file: records from N of them, a plain stream from one.
+"""Connections to file: records from N of them.
 
 Received batches are written by one thread at a time. While it writes, the connections fill their
 next buffers, so a slow disk makes batches larger, and a full set of buffers stops the reading:
@@ -8,7 +8,7 @@ memory is bounded by N + 1 buffers, whatever the file's size.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xftp.errors import RecordError, TransferAborted
 from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES, IncomingBatch, Run, record_count
@@ -22,9 +22,6 @@ from .transfer import Progress, Transfer
 
 BATCH_RECORDS = 64
 """Records of one buffer: 512 KiB."""
-
-BLOCK_BYTES = 512 * 1024
-"""The buffer of a plain stream."""
 
 CHECKPOINT_S = 5.0
 CHECKPOINT_BYTES = 64 * 1024 * 1024
@@ -43,6 +40,7 @@ class _Incoming:
         self.buffer = IncomingBatch(BATCH_RECORDS)
         self.at_end = False
         self.is_finished = False
+        self.is_pausing = False
 
 
 class RecordReceiver(Transfer):
@@ -111,7 +109,7 @@ class RecordReceiver(Transfer):
         self._resume(incoming)
 
     def _resume(self, incoming: _Incoming) -> None:
-        if not incoming.at_end and not incoming.buffer.is_full:
+        if not (incoming.at_end or incoming.buffer.is_full or incoming.is_pausing):
             self._when_readable(incoming.connection, self._receive, incoming)
 
     def _pause(self, incoming: _Incoming) -> None:
@@ -131,14 +129,19 @@ class RecordReceiver(Transfer):
         incoming.at_end = received == 0
         self._moved_at = self._loop.time()
         pause_s = self._limit.spend(received, self._moved_at) if self._limit else 0.0
-        if incoming.at_end or buffer.is_full or pause_s:
-            self._pause(incoming)
-        if pause_s:
-            self._later(pause_s, self._resume, incoming)
         if incoming not in self._ready:
             self._ready.append(incoming)
         if not self._writing:
             self._write_next()
+        if incoming.at_end or incoming.buffer.is_full or pause_s:
+            self._pause(incoming)
+        if pause_s:
+            incoming.is_pausing = True
+            self._later(pause_s, self._end_pause, incoming)
+
+    def _end_pause(self, incoming: _Incoming) -> None:
+        incoming.is_pausing = False
+        self._resume(incoming)
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -173,28 +176,36 @@ class RecordReceiver(Transfer):
         The full one becomes the spare: it is written before the next swap.
         """
         full, incoming.buffer = incoming.buffer, self._spare
+        was_full = full.is_full
         incoming.buffer.clear()
         full.carry_over(incoming.buffer)
         self._spare = full
-        self._resume(incoming)
+        if was_full:
+            self._resume(incoming)
 
     def _write(self, incoming: _Incoming, runs: list[Run]) -> None:
-        self._writing = True
-        offset = self._target.offset
-        target = self._target
+        """Write `runs`, now or in a thread; `_writing` tells which."""
+        offset, target = self._target.offset, self._target
 
         def work() -> int:
             return sum(target.write(run.payloads, offset + run.first * CHUNK_BYTES) for run in runs)
 
-        self._in_thread(work, lambda size: self._written(incoming, runs, size))
+        def written_late(size: int) -> None:
+            self._writing = False
+            self._written(incoming, runs, size)
+            self._write_next()
+
+        size = self._work(target.patience, work, written_late)
+        if size is None:
+            self._writing = True
+        else:
+            self._written(incoming, runs, size)
 
     def _written(self, incoming: _Incoming, runs: list[Run], size: int) -> None:
-        self._writing = False
         for run in runs:
             self.held.add(run.first, run.first + run.count)
         self._moved(incoming.connection, size)
         self._checkpoint()
-        self._write_next()
 
     def _checkpoint(self) -> None:
         """Bring the journal up to date, beside the transfer."""
@@ -247,6 +258,8 @@ class RecordReceiver(Transfer):
                 self._done()
             elif len(self.held) == self._total or (all_ended and not waiting):
                 self._wait_for_late(all_ended)
+        elif all_ended and not waiting and self._channel.may_bring_more and not self._grace_over:
+            self._begin_grace()  # what still comes may bring the end of the file
         elif all_ended and not waiting:
             self._end_without_size()
 
@@ -255,6 +268,9 @@ class RecordReceiver(Transfer):
         if all_ended and (self._grace_over or not self._channel.may_bring_more):
             missing = (self._total or 0) - len(self.held)
             raise TransferAborted(f"{missing} of {self._total} records did not arrive")
+        self._begin_grace()
+
+    def _begin_grace(self) -> None:
         if not self._grace_running:
             self._grace_running = True
             state = self._incoming[0].connection.state()
@@ -275,99 +291,4 @@ class RecordReceiver(Transfer):
         self.size = self.held.end * CHUNK_BYTES
         if self._short is not None and self._short[1]:
             self.size += self._short[1] - CHUNK_BYTES
-        self._done()
-
-
-class PlainReceiver(Transfer):
-    """Receives a plain stream, in order, into `consume`.
-
-    consume: called in a thread with each piece and its offset from the start of the stream.
-    size: bytes announced; fewer are a failure, None if nothing was announced.
-    """
-
-    def __init__(
-        self,
-        channel: DataChannel,
-        consume: Callable[[memoryview, int], None],
-        size: int | None = None,
-        *,
-        limit: RateLimit | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        super().__init__(channel, limit=limit, progress=progress)
-        self.size = size
-        self._consume = consume
-        self._received = 0
-        self._free = [memoryview(bytearray(BLOCK_BYTES)) for _ in range(2)]
-        self._filling: memoryview | None = None
-        self._filled = 0
-        self._writing = False
-        self._ended = False
-        self._read_bytes = min(BLOCK_BYTES, limit.batch_bytes) if limit else BLOCK_BYTES
-
-    def _start(self, connection: DataConnection) -> None:
-        if len(self._connections) == 1:
-            self._resume(connection)
-        # A listing after MPSV comes over the first connection; the others just end with it.
-
-    def _resume(self, connection: DataConnection) -> None:
-        if not self._ended:
-            self._when_readable(connection, self._receive, connection)
-
-    def _receive(self, connection: DataConnection) -> None:
-        if self._filling is None:
-            self._filling, self._filled = self._free.pop(), 0
-        room = self._filling[self._filled : self._filled + self._read_bytes]
-        if not room:
-            self._loop.remove_reader(connection.fileno())  # resumed once the thread is done
-            return
-        try:
-            received = connection.receive_into(room)
-        except OSError as error:
-            self._broken(connection, error)
-            return
-        if received is None:
-            return
-        self._ended = received == 0
-        self._filled += received
-        self._moved_at = self._loop.time()
-        if self._ended or self._filled == BLOCK_BYTES:
-            self._loop.remove_reader(connection.fileno())
-        pause_s = self._limit.spend(received, self._moved_at) if self._limit else 0.0
-        if pause_s and not self._ended:
-            self._loop.remove_reader(connection.fileno())
-            self._later(pause_s, self._resume, connection)
-        if not self._writing:
-            self._write(connection)
-
-    def _write(self, connection: DataConnection) -> None:
-        """Hand what was received to the thread; meanwhile the other buffer fills."""
-        if self._filling is None or not self._filled:
-            if self._ended:
-                self._end()
-            return
-        buffer, size, at = self._filling, self._filled, self._received
-        was_full = size == BLOCK_BYTES
-        self._filling, self._filled, self._writing = None, 0, True
-        self._received += size
-        if was_full and self._free:
-            self._resume(connection)
-        self._in_thread(
-            lambda: self._consume(buffer[:size], at),
-            lambda _: self._written(connection, buffer, size),
-        )
-
-    def _written(self, connection: DataConnection, buffer: memoryview, size: int) -> None:
-        self._writing = False
-        self._free.append(buffer)
-        self._moved(connection, size)
-        if self._filling is None:
-            self._resume(connection)
-        self._write(connection)
-
-    def _end(self) -> None:
-        if self.size is not None and self._received < self.size:
-            raise TransferAborted(
-                f"the data connection ended after {self._received} of {self.size} bytes"
-            )
         self._done()

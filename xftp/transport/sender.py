@@ -1,16 +1,7 @@
-"""File to connections: records over N of them, a plain stream over one.
-
-'Sent' means that the peer's kernel has acknowledged it, not that ours has taken it.
-"""
+"""File to connections: records over N of them."""
 
 from __future__ import annotations
 
-import errno
-import os
-import socket
-from collections.abc import Callable
-
-from xftp.errors import LocalFileError, file_error
 from xftp.protocol.records import CHUNK_BYTES, OutgoingBatch, record_count, span_bytes
 from xftp.protocol.striping import BatchSize, Striping
 
@@ -19,7 +10,7 @@ from .connection import DataConnection
 from .files import SourceFile
 from .ratelimit import RateLimit
 from .sockets import set_unsent_limit
-from .transfer import Progress, Transfer
+from .transfer import Progress, Sender
 
 LARGEST_BATCH = 64
 """Records moved by one system call at most: 512 KiB, beyond which larger calls gain nothing."""
@@ -30,16 +21,8 @@ UNSENT_S = 0.05
 SMALLEST_UNSENT_BYTES = 16 * 1024
 LARGEST_UNSENT_BYTES = 4 * 1024 * 1024
 
-SENDFILE_BYTES = 4 * 1024 * 1024
-"""What one `sendfile` is asked to move; the socket takes less."""
-
-_DISK_ERRORS = (errno.EIO, errno.EINVAL, errno.ENOMEM, errno.EOVERFLOW)
-"""What `sendfile` says of the file; everything else it says of the socket (sendfile(2))."""
-
 _RATE_WINDOW_S = 0.1
 _CALLS_PER_TURN = 8
-_DRAIN_CHECK_S = 0.001
-_DRAIN_CHECKS_PER_RTT = 16
 
 
 class UnsentLimit:
@@ -65,40 +48,6 @@ class UnsentLimit:
             set_unsent_limit(self._connection.sock, wanted)
 
 
-class _Sender(Transfer):
-    """The end that all senders share: everything acknowledged on every connection."""
-
-    def _finish(self, connection: DataConnection) -> None:
-        """Close our half of a connection that has nothing more to send, and see it arrive."""
-        self._loop.remove_writer(connection.fileno())
-        try:
-            connection.finish_sending()
-            waiting = connection.unacknowledged()
-        except OSError as error:
-            self._broken(connection, error)
-            return
-        self._check_drained(connection, waiting, _DRAIN_CHECK_S)
-
-    def _check_drained(self, connection: DataConnection, before: int, again_s: float) -> None:
-        problem = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if problem:
-            self._broken(connection, OSError(problem, os.strerror(problem)))
-            return
-        waiting = connection.unacknowledged()
-        if not waiting:
-            self._drained(connection)
-            return
-        if waiting < before:
-            self._moved(connection, 0)
-        state = connection.state()
-        slowest = max(_DRAIN_CHECK_S, (state.rtt_s if state else 0) / _DRAIN_CHECKS_PER_RTT)
-        self._later(again_s, self._check_drained, connection, waiting, min(2 * again_s, slowest))
-
-    def _drained(self, connection: DataConnection) -> None:
-        """Note that a connection has delivered everything it was given."""
-        raise NotImplementedError
-
-
 class _Outgoing:
     """One connection of a RecordSender and what it is sending."""
 
@@ -111,7 +60,7 @@ class _Outgoing:
         self.batch_file_bytes = 0
 
 
-class RecordSender(_Sender):
+class RecordSender(Sender):
     """Sends the bytes of `source` from `offset` on as records, sequence 0 at `offset`."""
 
     framed = True
@@ -212,122 +161,3 @@ class RecordSender(_Sender):
         self._unfinished -= 1
         if not self._unfinished and self._striping.is_exhausted:
             self._done()
-
-
-class PlainSender(_Sender):
-    """Sends the bytes of `source` from `offset` on as a plain stream, by `sendfile`."""
-
-    def __init__(
-        self,
-        channel: DataChannel,
-        source: SourceFile,
-        offset: int = 0,
-        *,
-        limit: RateLimit | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        super().__init__(channel, limit=limit, progress=progress)
-        self._source = source
-        self._at = offset
-        self._piece = min(SENDFILE_BYTES, limit.batch_bytes) if limit else SENDFILE_BYTES
-
-    def _start(self, connection: DataConnection) -> None:
-        self._when_writable(connection, self._send, connection)
-
-    def _send(self, connection: DataConnection) -> None:
-        self._loop.remove_writer(connection.fileno())
-        size = min(self._piece, self._source.size - self._at)
-        if size <= 0:
-            self._finish(connection)
-            return
-        self._in_thread(
-            lambda: self._sendfile(connection, size), lambda sent: self._sent(connection, sent)
-        )
-
-    def _sendfile(self, connection: DataConnection, size: int) -> int | OSError:
-        """Move up to `size` bytes; in a thread, since the disk may make it wait."""
-        try:
-            sent = os.sendfile(connection.fileno(), self._source.fileno(), self._at, size)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            if error.errno in _DISK_ERRORS:
-                raise file_error(error, self._source.name) from error
-            return error
-        if sent == 0:
-            raise LocalFileError(f"{self._source.name}: the file became shorter while it was read")
-        return sent
-
-    def _sent(self, connection: DataConnection, sent: int | OSError) -> None:
-        if isinstance(sent, OSError):
-            self._broken(connection, sent)
-            return
-        self._at += sent
-        connection.bytes_sent += sent
-        self._moved(connection, sent)
-        pause_s = self._limit.spend(sent, self._loop.time()) if self._limit else 0.0
-        if pause_s:
-            self._later(pause_s, self._start, connection)
-        else:
-            self._start(connection)
-
-    def _drained(self, connection: DataConnection) -> None:
-        self._done()
-
-
-class StreamSender(_Sender):
-    """Sends what `produce` gives as a plain stream: a pipe, a converted file, a listing.
-
-    produce: called in a thread; gives the next bytes, b"" at the end, None if there is nothing
-    yet (it is asked again).
-    """
-
-    def __init__(
-        self,
-        channel: DataChannel,
-        produce: Callable[[], bytes | None],
-        *,
-        limit: RateLimit | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        super().__init__(channel, limit=limit, progress=progress)
-        self._produce = produce
-        self._waiting = memoryview(b"")
-
-    def _start(self, connection: DataConnection) -> None:
-        if len(self._connections) == 1:
-            self._ask(connection)
-        # A listing after MPSV goes over the first connection; the others just end with it.
-
-    def _ask(self, connection: DataConnection) -> None:
-        self._in_thread(self._produce, lambda data: self._produced(connection, data))
-
-    def _produced(self, connection: DataConnection, data: bytes | None) -> None:
-        if data is None:
-            self._moved_at = self._loop.time()  # a slow pipe on this side is no stalled peer
-            self._ask(connection)
-        elif not data:
-            self._finish(connection)
-        else:
-            self._waiting = memoryview(data)
-            self._when_writable(connection, self._send, connection)
-
-    def _send(self, connection: DataConnection) -> None:
-        try:
-            sent = connection.send(self._waiting)
-        except OSError as error:
-            self._broken(connection, error)
-            return
-        self._moved(connection, sent)
-        self._waiting = self._waiting[sent:]
-        if self._waiting:
-            return
-        self._loop.remove_writer(connection.fileno())
-        pause_s = self._limit.spend(sent, self._loop.time()) if self._limit else 0.0
-        if pause_s:
-            self._later(pause_s, self._ask, connection)
-        else:
-            self._ask(connection)
-
-    def _drained(self, connection: DataConnection) -> None:
-        self._done()

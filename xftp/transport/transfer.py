@@ -7,18 +7,26 @@ another could go on (Allman 1997 section 2.3). File work runs in worker threads.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from xftp.errors import TransferAborted
 
 from .channels import OPEN_TIMEOUT_S, DataChannel
 from .connection import DataConnection
+from .disk import Patience
 from .ratelimit import RateLimit
 from .report import TransferReport, connection_report
 
 STALL_TIMEOUT_S = 60.0
 """Without a byte moved for this long a transfer fails."""
+
+T = TypeVar("T")
+
+_DRAIN_CHECK_S = 0.001
+_DRAIN_CHECKS_PER_RTT = 16
 
 Progress = Callable[[int, int], None]
 """Called with (connection number, bytes of the file moved just now)."""
@@ -38,13 +46,13 @@ class Transfer:
         *,
         limit: RateLimit | None = None,
         progress: Progress | None = None,
-        stall_timeout_s: float = STALL_TIMEOUT_S,
     ) -> None:
+        self.open_timeout_s = OPEN_TIMEOUT_S
+        self.stall_timeout_s = STALL_TIMEOUT_S
         self.file_bytes = 0
         self._channel = channel
         self._limit = limit
         self._progress = progress
-        self._stall_timeout_s = stall_timeout_s
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[None] = self._loop.create_future()
         self._connections: list[DataConnection] = []
@@ -54,24 +62,22 @@ class Transfer:
 
     async def run(self) -> None:
         """Move the file. Raises XftpError; then connections are reset, never closed politely."""
-        watch: asyncio.TimerHandle | None = None
         try:
-            await self._channel.wait_for_first(OPEN_TIMEOUT_S)
+            await self._channel.wait_for_first(self.open_timeout_s)
             started = self._moved_at = self._loop.time()
-            watch = self._watch_for_stall()
+            self._watch_for_stall()
             self._channel.subscribe(self._take_in, self._settled)
             await self._outcome
             self.seconds = self._loop.time() - started
         except BaseException:
             self._stop()
             self._channel.close()
-            for connection in self._connections:
-                connection.reset()
-            await self._finish_jobs()
+            try:  # a thread may be about to use a socket: its number must not be another's yet
+                await self._finish_jobs()
+            finally:
+                for connection in self._connections:
+                    connection.reset()
             raise
-        finally:
-            if watch is not None:
-                self._stall_watch.cancel()
         self._stop()
         self._channel.close()
         for connection in self._connections:
@@ -126,9 +132,9 @@ class Transfer:
 
         def finished(job: asyncio.Future[Any]) -> None:
             self._jobs.discard(job)
+            error = None if job.cancelled() else job.exception()
             if job.cancelled() or self._outcome.done():
                 return
-            error = job.exception()
             if isinstance(error, Exception):
                 self._fail(error)
             elif error is not None:
@@ -137,6 +143,22 @@ class Transfer:
                 self._guard(then, job.result())
 
         job.add_done_callback(finished)
+
+    def _work(
+        self, patience: Patience | None, work: Callable[[], T], then: Callable[[T], None]
+    ) -> T | None:
+        """Do blocking `work` now if `patience` allows it, and give its result.
+
+        Otherwise give None; it is done in a thread, and then `then(result)` in the loop.
+        """
+        started = self._loop.time()
+        if patience is None or not patience.allows(started):
+            self._in_thread(work, then)
+            return None
+        result = work()
+        ended = self._loop.time()
+        patience.took(ended - started, ended)
+        return result
 
     def _guard(self, work: Callable[..., None], *arguments: Any) -> None:
         """Run a step of the data path; what it raises is the transfer's end."""
@@ -174,13 +196,12 @@ class Transfer:
         self._connections.append(connection)
         self._guard(self._start, connection)
 
-    def _watch_for_stall(self) -> asyncio.TimerHandle:
+    def _watch_for_stall(self) -> None:
         idle = self._loop.time() - self._moved_at
-        if idle >= self._stall_timeout_s:
-            self._fail(TransferAborted(f"no data moved for {self._stall_timeout_s:.0f} s"))
-        wait = max(0.01, self._stall_timeout_s - idle)
-        self._stall_watch = self._loop.call_later(wait, self._watch_for_stall)
-        return self._stall_watch
+        if idle >= self.stall_timeout_s:
+            self._fail(TransferAborted(f"no data moved for {self.stall_timeout_s:g} s"))
+        else:
+            self._later(max(0.01, self.stall_timeout_s - idle), self._watch_for_stall)
 
     def _stop(self) -> None:
         for handle in self._timers:
@@ -199,3 +220,40 @@ class Transfer:
             self._outcome.exception()  # it was raised already, or another error came first
         while self._jobs:
             await asyncio.wait(self._jobs)
+
+
+class Sender(Transfer):
+    """The end that all senders share.
+
+    'Sent' means that the peer's kernel has acknowledged it, not that ours has taken it.
+    """
+
+    def _finish(self, connection: DataConnection) -> None:
+        """Close our half of a connection that has nothing more to send, and see it arrive."""
+        self._loop.remove_writer(connection.fileno())
+        try:
+            connection.finish_sending()
+            waiting = connection.unacknowledged()
+        except OSError as error:
+            self._broken(connection, error)
+            return
+        self._check_drained(connection, waiting, _DRAIN_CHECK_S)
+
+    def _check_drained(self, connection: DataConnection, before: int, again_s: float) -> None:
+        problem = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if problem:
+            self._broken(connection, OSError(problem, os.strerror(problem)))
+            return
+        waiting = connection.unacknowledged()
+        if not waiting:
+            self._drained(connection)
+            return
+        if waiting < before:
+            self._moved(connection, 0)
+        state = connection.state()
+        slowest = max(_DRAIN_CHECK_S, (state.rtt_s if state else 0) / _DRAIN_CHECKS_PER_RTT)
+        self._later(again_s, self._check_drained, connection, waiting, min(2 * again_s, slowest))
+
+    def _drained(self, connection: DataConnection) -> None:
+        """Note that a connection has delivered everything it was given."""
+        raise NotImplementedError

@@ -7,6 +7,7 @@ never to a port below 1024 (RFC 2577 sections 3 and 4).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from xftp.errors import DataConnectionError, NetworkProtocolError, ParameterError, SequenceError
 from xftp.protocol.addresses import (
@@ -112,11 +113,14 @@ def _check_not_only_epsv(session: Session) -> None:
         raise SequenceError("After EPSV ALL only EPSV opens data connections.")
 
 
+# Clients put REST and ALLO before the address as well as behind it.
+_row = partial(Row, keeps_restart=True)
+
 ROWS = (
-    Row("PORT", port, "PORT <h1,h2,h3,h4,p1,p2>", Argument.REQUIRED),
-    Row("EPRT", extended_port, "EPRT |1|<address>|<port>|", Argument.REQUIRED, feature="EPRT"),
-    Row("MPRT", multiple_ports, "MPRT IP4|TCP|<address>|<port>,<port>...", Argument.REQUIRED),
-    Row("PASV", passive, "PASV"),
-    Row("EPSV", extended_passive, "EPSV [1 | 2 | ALL]", Argument.OPTIONAL, feature="EPSV"),
-    Row("MPSV", multiple_passive, "MPSV", Argument.FORBIDDEN_501),
+    _row("PORT", port, "PORT <h1,h2,h3,h4,p1,p2>", Argument.REQUIRED),
+    _row("EPRT", extended_port, "EPRT |1|<address>|<port>|", Argument.REQUIRED, feature="EPRT"),
+    _row("MPRT", multiple_ports, "MPRT IP4|TCP|<address>|<port>,<port>...", Argument.REQUIRED),
+    _row("PASV", passive, "PASV"),
+    _row("EPSV", extended_passive, "EPSV [1 | 2 | ALL]", Argument.OPTIONAL, feature="EPSV"),
+    _row("MPSV", multiple_passive, "MPSV", Argument.FORBIDDEN_501),
 )

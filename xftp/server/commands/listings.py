@@ -6,6 +6,7 @@ RFC 959 section 4.1.3, RFC 1123 section 4.1.2.7, RFC 3659 section 7. The form of
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import io
 import logging
@@ -26,7 +27,9 @@ from xftp.protocol.replies import Reply
 from xftp.server.filesystem import Item
 from xftp.server.registry import Argument, Row
 from xftp.server.session import MLST_FACTS, Session
-from xftp.transport.sender import StreamSender
+from xftp.transport.plain import StreamSender
+
+from .transfers import run_transfer
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +43,20 @@ async def long_list(session: Session, argument: str) -> Reply:
 
 async def name_list(session: Session, argument: str) -> Reply:
     path = _without_options(argument)
-    prefix = posixpath.dirname(path)
+    prefix = await session.in_thread(lambda: _prefix(session, path))
     return await _send(session, _selected, path, lambda item: posixpath.join(prefix, item.name))
+
+
+def _prefix(session: Session, path: str) -> str:
+    """Give what makes a listed name one that RETR understands (RFC 1123 section 4.1.2.7)."""
+    is_named = bool(path.strip("./")) and _is_directory(session, path)
+    return path if is_named else posixpath.dirname(path)
+
+
+def _is_directory(session: Session, path: str) -> bool:
+    with contextlib.suppress(FileError):
+        return stat.S_ISDIR(session.files.status(session.path(path)).st_mode)
+    return False
 
 
 async def machine_list(session: Session, argument: str) -> Reply:
@@ -58,9 +73,9 @@ async def _send(
     channel = session.take_channel()
     try:
         text = await session.in_thread(lambda: _render(select(session, path), formatter))
-        session.reply(150, "Here comes the listing.")
+        session.begin("Here comes the listing.")
         sender = StreamSender(channel, lambda: text.read(1 << 18))
-        await sender.run()
+        await run_transfer(session, sender)
     finally:
         channel.close()
     return Reply(226, ("Listing sent.",))
@@ -107,7 +122,10 @@ def _selected(session: Session, argument: str) -> list[Item]:
 
 
 def _directory_only(session: Session, argument: str) -> list[Item]:
-    return session.files.entries(session.path(argument))
+    path = session.path(argument)
+    if not stat.S_ISDIR(session.files.status(path).st_mode):
+        raise ArgumentError(f"{path} is not a directory.")  # RFC 3659 section 7.2.1
+    return session.files.entries(path)
 
 
 def _list_formatter() -> Formatter:
@@ -178,14 +196,14 @@ async def status(session: Session, argument: str) -> Reply:
     path = _without_options(argument)
     formatter = _list_formatter()
 
-    def describe() -> list[str]:
-        return list(_lines(_selected(session, path), formatter))
+    def describe() -> tuple[int, list[str]]:
+        lines = list(_lines(_selected(session, path), formatter))
+        return 212 if _is_directory(session, path) else 213, lines
 
-    lines = await session.in_thread(describe)
+    code, lines = await session.in_thread(describe)
     if len(lines) > _MOST_STATUS_LINES:
         raise ArgumentError(f"More than {_MOST_STATUS_LINES} entries: use LIST.")
-    is_directory = stat.S_ISDIR(session.files.status(session.path(path)).st_mode)
-    return Reply(212 if is_directory else 213, (f"Status of {path}:", *lines, "End of status."))
+    return Reply(code, (f"Status of {path}:", *lines, "End of status."))
 
 
 _MOST_STATUS_LINES = 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from xftp.errors import ArgumentError, ParameterError
 from xftp.protocol.options import (
@@ -102,28 +103,25 @@ def _mlst(session: Session, wanted: str) -> Reply:
 def _mult(session: Session, wanted: str) -> Reply:
     asked, ignored = parse_mult_options(wanted)
     limit = session.settings.connection_limit
-    granted = MultOptions(connections=min(asked.connections or limit, limit))
+    # Without the key nothing is announced: nobody must then be waited for.
+    granted = MultOptions(asked.connections and min(asked.connections, limit))
     session.mult_options = granted
-    said = f"MULT {format_mult_options(granted)}"
+    said = f"MULT {format_mult_options(granted)}".rstrip()
     if ignored:
         said += f" Ignored: {', '.join(ignored)}."
     return Reply(200, (said,))
 
 
+# None of these touches a file, so a REST or ALLO before it stays in force.
+_row = partial(Row, keeps_restart=True)
+
 ROWS = (
-    Row("TYPE", set_type, "TYPE A [N] | I | L 8", Argument.REQUIRED),
-    Row("STRU", set_structure, "STRU F", Argument.REQUIRED),
-    Row("MODE", set_mode, "MODE S", Argument.REQUIRED),
-    Row(
-        "REST",
-        restart,
-        "REST <byte>",
-        Argument.REQUIRED,
-        feature="REST STREAM",
-        keeps_restart=True,
-    ),
-    Row("ALLO", allocate, "ALLO <bytes> [R <bytes>]", Argument.REQUIRED, keeps_restart=True),
-    Row(
+    _row("TYPE", set_type, "TYPE A [N] | I | L 8", Argument.REQUIRED),
+    _row("STRU", set_structure, "STRU F", Argument.REQUIRED),
+    _row("MODE", set_mode, "MODE S", Argument.REQUIRED),
+    _row("REST", restart, "REST <byte>", Argument.REQUIRED, feature="REST STREAM"),
+    _row("ALLO", allocate, "ALLO <bytes> [R <bytes>]", Argument.REQUIRED),
+    _row(
         "MULT",
         multiple,
         "MULT",
@@ -131,5 +129,5 @@ ROWS = (
         needs_login=False,
         feature="MULT Connections;",
     ),
-    Row("OPTS", options, "OPTS <feature> [<options>]", Argument.REQUIRED, needs_login=False),
+    _row("OPTS", options, "OPTS <feature> [<options>]", Argument.REQUIRED, needs_login=False),
 )

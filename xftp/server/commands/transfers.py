@@ -19,8 +19,9 @@ from xftp.server.registry import Argument, Row
 from xftp.server.session import Session
 from xftp.transport.channels import DataChannel
 from xftp.transport.files import PartialFile, SourceFile
-from xftp.transport.receiver import PlainReceiver, RecordReceiver
-from xftp.transport.sender import PlainSender, RecordSender, StreamSender
+from xftp.transport.plain import PlainReceiver, PlainSender, StreamSender
+from xftp.transport.receiver import RecordReceiver
+from xftp.transport.sender import RecordSender
 from xftp.transport.transfer import Transfer
 
 logger = logging.getLogger(__name__)
@@ -33,7 +34,9 @@ async def retrieve(session: Session, argument: str) -> Reply:
     channel, offset = _begin(session)
     path = session.path(argument)
     try:
-        source = await session.in_thread(lambda: session.files.open_source(path))
+        source = await session.in_thread(
+            lambda: session.files.open_source(path), undo=SourceFile.close
+        )
         try:
             if offset > source.size:
                 raise RestartError(
@@ -41,8 +44,8 @@ async def retrieve(session: Session, argument: str) -> Reply:
                 )
             transfer = _sender(session, channel, source, offset)
             size = "" if session.is_ascii else f" ({source.size} bytes)"
-            session.reply(150, f"Sending {argument}{size}.")
-            await _run(session, transfer)
+            session.begin(f"Sending {argument}{size}.")
+            await run_transfer(session, transfer)
         finally:
             source.close()
     finally:
@@ -106,20 +109,34 @@ async def _receive(
 ) -> Reply:
     channel, offset = _begin(session)
     path = session.path(argument)
-    announced = session.take_announced_size()
+    announced = session.announced_size
     try:
         session.check_writable()
         if announced is not None and session.framed:
-            record_count(announced)
+            _check_announced(announced, 0 if extend else offset)
         target = await session.in_thread(
-            lambda: session.files.open_target(path, offset, extend=extend)
+            lambda: session.files.open_target(path, offset, extend=extend), undo=_let_go
         )
-        upload = _Upload(session, channel, target, announced, keeps_nothing=extend)
-        session.reply(150, opening or f"Receiving {argument}.")
-        transfer = await upload.run()
+        upload = _Upload(session, channel, target, announced, extend=extend)
+        transfer = await upload.run(opening or f"Receiving {argument}.")
     finally:
         channel.close()
     return _done(session, "received", path, transfer)
+
+
+def _let_go(target: PartialFile) -> None:
+    """Close a target that nothing was written to."""
+    if target.replaces_file:
+        target.discard()
+    else:
+        target.keep([(0, target.offset)] if target.offset else [], None)
+
+
+def _check_announced(announced: int, offset: int) -> None:
+    """Refuse, before anything moves, what records cannot carry."""
+    if announced < offset:
+        raise RestartError(f"Cannot restart at {offset}: ALLO announced {announced} bytes")
+    record_count(announced - offset)
 
 
 class _Upload:
@@ -132,46 +149,53 @@ class _Upload:
         target: PartialFile,
         announced: int | None,
         *,
-        keeps_nothing: bool,
+        extend: bool,
     ) -> None:
         self._session = session
         self._target = target
-        self._announced = announced
-        self._size_is_proof = announced is not None
-        self._keeps_nothing = keeps_nothing and target.offset > 0
+        self._extend = extend
         self._end = target.offset
         self._converter = FromNetwork() if session.is_ascii else None
-        left = None if announced is None else self._to_come(announced, extend=keeps_nothing)
+        self._left = self._to_come(announced)
         self._transfer: RecordReceiver | PlainReceiver
         if session.framed:
-            self._transfer = RecordReceiver(channel, target, left)
+            self._transfer = RecordReceiver(channel, target, self._left)
         else:
-            self._transfer = PlainReceiver(channel, self._consume, left)
+            self._transfer = PlainReceiver(
+                channel, self._consume, self._left, patience=target.patience
+            )
 
-    def _to_come(self, announced: int, *, extend: bool) -> int:
+    def _to_come(self, announced: int | None) -> int | None:
         """Give the bytes on their way: ALLO tells the whole file, or with APPE what is added."""
-        if self._session.is_ascii:
-            return 0  # line ends change the count, so an announced size proves nothing
-        return announced if extend else max(0, announced - self._target.offset)
+        if announced is None or self._session.is_ascii:
+            return None  # line ends change the count
+        if self._extend:
+            return announced
+        left = announced - self._target.offset
+        return left if left >= 0 else None  # it told something else than the size of the file
 
-    async def run(self) -> Transfer:
+    async def run(self, opening: str) -> Transfer:
         """Receive. What arrived is in the target afterwards, or kept, never both."""
         try:
-            await _run(self._session, self._transfer)
-            if not self._size_is_proof and not await self._session.control.is_alive():
+            self._session.begin(opening)
+            await run_transfer(self._session, self._transfer)
+            if not self._size_is_proof() and not await self._session.control.is_alive():
                 raise TransferAborted("The client is gone, so the end of the data proves nothing.")
+            await self._session.in_thread(self._append_rest)
         except BaseException:
-            await self._session.in_thread(self._keep)
+            await self._keep_safely()
             raise
-        if self._converter is not None:
-            rest = self._converter.finish()
-            await self._session.in_thread(lambda: self._append(rest))
         size = self._end
         if isinstance(self._transfer, RecordReceiver):
             size = self._target.offset + (self._transfer.size or 0)
         sync = self._session.settings.sync_uploads
+        self._session.forbid_abort()
         await self._session.in_thread(lambda: self._target.commit(size, sync=sync))
         return self._transfer
+
+    def _size_is_proof(self) -> bool:
+        """Tell whether exactly the announced bytes came."""
+        return self._left is not None and self._transfer.file_bytes == self._left
 
     def _consume(self, data: memoryview, offset: int) -> None:
         self._append(data if self._converter is None else self._converter.convert(bytes(data)))
@@ -179,19 +203,31 @@ class _Upload:
     def _append(self, data: memoryview | bytes) -> None:
         self._end += self._target.write([memoryview(data)], self._end)
 
+    def _append_rest(self) -> None:
+        if self._converter is not None:
+            self._append(self._converter.finish())
+
+    async def _keep_safely(self) -> None:
+        """Keep what arrived; if that fails too, the first failure is the one to report."""
+        try:
+            await self._session.in_thread(self._keep)
+        except FileError as error:
+            logger.warning("the rest of a cut upload could not be kept: %s", error)
+
     def _keep(self) -> None:
         """Keep what arrived. A failed APPE keeps nothing: the file stays as long as it was."""
-        if self._keeps_nothing and self._target.replaces_file:
+        if self._extend and self._target.replaces_file:
             self._target.discard()
         elif isinstance(self._transfer, RecordReceiver):
-            self._target.keep(self._transfer.held_bytes(), self._announced)
+            size = None if self._left is None else self._target.offset + self._left
+            self._target.keep(self._transfer.held_bytes(), size)
         else:
             self._target.keep([(0, self._end)] if self._end else [], None)
 
 
 def _begin(session: Session) -> tuple[DataChannel, int]:
     """Take the data connections and the offset for a transfer, and see that they go together."""
-    offset = session.take_restart()
+    offset = session.restart_offset
     channel = session.take_channel()
     if session.is_ascii and session.framed:
         channel.close()
@@ -202,8 +238,11 @@ def _begin(session: Session) -> tuple[DataChannel, int]:
     return channel, offset
 
 
-async def _run(session: Session, transfer: Transfer) -> None:
+async def run_transfer(session: Session, transfer: Transfer) -> None:
+    """Move the data, as patiently as the settings say. Raises XftpError."""
     session.bytes_moved = lambda: transfer.file_bytes
+    transfer.open_timeout_s = session.settings.open_timeout_s
+    transfer.stall_timeout_s = session.settings.stall_timeout_s
     try:
         await transfer.run()
     except OSError as error:  # anything else was translated where it happened

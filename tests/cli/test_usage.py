@@ -1,0 +1,107 @@
+"""What is wrong with a command line is said before anything is connected, with status 2."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from xftp.cli.client import xftp_command
+
+URL = "ftp://192.0.2.1/dir/file"  # RFC 5737: nobody is there
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(xftp_command, arguments)
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "x", "", "1.5", "000", "٣"])
+def test_bad_numbers_of_connections(value: str) -> None:
+    status, said = run("get", "-n", value, URL)
+    assert status == 2
+    assert "whole number from 1 upward" in said
+    assert repr(value) in said
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "fast", "5x", "0.1", "k"])
+def test_bad_rates(value: str) -> None:
+    status, said = run("put", "--limit-rate", value, "file", URL)
+    assert status == 2
+    assert "rate" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["get", "ftp://192.0.2.1/"], "names a directory"),
+        (["get", "ftp://192.0.2.1/dir/"], "names a directory"),
+        (["get", "-o", "no-such-directory", URL, URL], "several files need a directory"),
+        (["get", "-o", "-", "--json", URL], "--json"),
+        (["get", "-o", "-", "--resume", URL], "cannot be resumed"),
+        (["get", "-v", "-q", URL], "contradict"),
+        (["get"], "Missing argument"),
+        (["put", URL], "Missing argument"),
+        (["put", "-", "ftp://192.0.2.1/dir/"], "needs a name"),
+        (["put", "-", "file", "ftp://192.0.2.1/dir/"], "alone"),
+        (["put", "--resume", "-", URL], "cannot be resumed"),
+        (["mv", URL, "ftp://192.0.2.2/file"], "one server"),
+        (["rm", "ftp://192.0.2.1/"], "names no file"),
+        (["get", "--retries", "-1", URL], "--retries"),
+        (["fetch", URL], "No such command"),
+        ([], "Missing command"),
+    ],
+)
+def test_usage_errors(arguments: list[str], sentence: str) -> None:
+    status, said = run(*arguments)
+    assert status == 2
+    assert sentence in said
+
+
+@pytest.mark.parametrize("url", ["file", "http://host/x", "ftp://", "ftp://host:99999/x"])
+def test_what_is_no_url_ends_with_2(url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "xftp.cli.client", "put", __file__, url], capture_output=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"xftp: ")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_usage_errors_are_a_sentence_with_a_hint() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "xftp.cli.client", "get", "-n", "0", URL], capture_output=True
+    )
+    assert done.returncode == 2
+    said = done.stderr.decode().splitlines()
+    assert said[0].startswith("xftp: ")
+    assert said[1] == "Try 'xftp get --help'."
+
+
+def test_help_says_what_works_where() -> None:
+    status, said = run("--help")
+    assert status == 0
+    words = " ".join(said.split())
+    assert "need Linux" in words
+    assert "not tested" in words
+    for command in ("get", "put", "ls", "shell", "rm", "mkdir", "mv"):
+        assert run(command, "--help")[0] == 0
+
+
+def test_version() -> None:
+    status, said = run("--version")
+    assert status == 0
+    assert said.startswith("xftp ")
+    assert sys.platform in said
+
+
+def test_help_does_not_load_what_only_transfers_need() -> None:
+    code = (
+        "import sys; from xftp.cli.client import xftp_command\n"
+        "xftp_command(['--help'], standalone_mode=False)\n"
+        "sys.exit(sorted({'rich', 'prompt_toolkit', 'uvloop', 'aioftp'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

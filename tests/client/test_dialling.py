@@ -1,0 +1,85 @@
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from xftp.client import dialling
+from xftp.client.dialling import dial
+from xftp.errors import ConnectError
+
+HOST = "127.0.0.1"
+
+
+def free_port() -> int:
+    with socket.create_server((HOST, 0)) as sock:
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def resolve_to(monkeypatch: pytest.MonkeyPatch, *addresses: tuple[str, int]) -> None:
+    async def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in addresses]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+
+
+async def test_the_second_address_is_tried_when_the_first_refuses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server((HOST, 0)) as listener:
+        resolve_to(monkeypatch, (HOST, free_port()), listener.getsockname())
+        sock = await dial("name", 21, "any", 10)
+        assert sock.getpeername() == listener.getsockname()
+        sock.close()
+
+
+async def test_the_second_address_is_tried_beside_a_silent_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dialling, "STAGGER_S", 0.01)
+    real = dialling._connect
+    never = asyncio.Event()
+
+    async def connect(family: socket.AddressFamily, address: Any) -> socket.socket:
+        if address == ("192.0.2.1", 1):
+            await never.wait()
+        return await real(family, address)
+
+    monkeypatch.setattr(dialling, "_connect", connect)
+    with socket.create_server((HOST, 0)) as listener:
+        resolve_to(monkeypatch, ("192.0.2.1", 1), listener.getsockname())
+        sock = await dial("name", 21, "any", 10)
+        assert sock.getpeername() == listener.getsockname()
+        sock.close()
+
+
+async def test_a_refused_connection_is_a_connect_error() -> None:
+    port = free_port()
+    with pytest.raises(ConnectError, match=f"{HOST} port {port}: Connection refused") as caught:
+        await dial(HOST, port, "any", 10)
+    assert caught.value.exit_code == 3
+
+
+async def test_a_silent_host_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connect(*_: Any) -> socket.socket:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(dialling, "_connect", connect)
+    with pytest.raises(ConnectError, match="no answer within"):
+        await dial(HOST, 21, "any", 0.01)
+
+
+@pytest.mark.parametrize("host", ["does-not-exist.invalid", "a" * 64 + ".invalid", "x..y"])
+async def test_a_name_that_does_not_exist_is_a_connect_error(host: str) -> None:
+    with pytest.raises(ConnectError):
+        await dial(host, 21, "any", 10)
+
+
+async def test_the_family_is_respected() -> None:
+    with socket.create_server((HOST, 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(ConnectError):
+            await dial(HOST, port, "ipv6", 10)
+        (await dial(HOST, port, "ipv4", 10)).close()

@@ -1,0 +1,138 @@
+"""`xftp get`: files from servers to here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from xftp.client.existing import ExistsError
+from xftp.client.options import Existing
+from xftp.client.session import Session
+from xftp.client.url import FtpUrl
+from xftp.errors import FileNameError
+from xftp.protocol.listings import safe_name
+from xftp.transport.files import working_names
+from xftp.transport.report import TransferReport
+
+from .existing import choose
+from .outcome import RESUME_HINT, Outcome
+from .screen import Screen
+from .sessions import Sessions
+from .settings import Settings
+from .streams import OutputStream
+
+STDOUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """One file to fetch."""
+
+    url: FtpUrl
+    """Where it is."""
+
+    target: str
+    """Where it goes: a path, or "-"."""
+
+
+def plan_downloads(urls: Sequence[FtpUrl], output: str | None) -> list[Download]:
+    """Decide where each file goes. Raises click.UsageError, FileNameError."""
+    for url in urls:
+        if url.type == "d" or url.path == "" or url.path.endswith("/"):
+            raise click.UsageError(f"{url} names a directory; get fetches files, ls lists")
+    if output == STDOUT:
+        return [Download(url, STDOUT) for url in urls]
+    if len(urls) > 1 and output is not None and not Path(output).is_dir():
+        raise click.UsageError(f"-o {output}: several files need a directory that exists")
+    return [Download(url, local_target(url.path, output)) for url in urls]
+
+
+def local_target(remote: str, wanted: str | None = None) -> str:
+    """Decide where a file goes: to `wanted`, into it if it is a directory, or here.
+
+    Raises FileNameError if the name on the server is none for here.
+    """
+    if wanted is None:
+        return base_name(remote)
+    if wanted != STDOUT and (wanted.endswith("/") or Path(wanted).is_dir()):
+        return str(Path(wanted) / base_name(remote))
+    return wanted
+
+
+def base_name(path: str) -> str:
+    """Give the last part of a path on a server as a name for here. Raises FileNameError."""
+    name = path.rpartition("/")[2]
+    if not safe_name(name):
+        raise FileNameError(f"{name}: not a name for a file here; give one")
+    return name
+
+
+async def get_files(downloads: Sequence[Download], settings: Settings) -> int:
+    """Fetch all files, going on after failures; give the exit status."""
+    screen = Screen(verbose=settings.verbose, quiet=settings.quiet)
+    outcome = Outcome(screen, as_json=settings.json)
+    async with Sessions(settings, screen) as sessions:
+        for download in downloads:
+
+            async def transfer(download: Download = download) -> TransferReport | None:
+                session = await sessions.get(download.url)
+                return await fetch(session, download.url.path, download.target, settings, screen)
+
+            name = "standard output" if download.target == STDOUT else download.target
+            await outcome.of(name, str(download.url), transfer, kept_here(download.target))
+    return outcome.status
+
+
+async def fetch(
+    session: Session, remote: str, target: str, settings: Settings, screen: Screen
+) -> TransferReport | None:
+    """Fetch one file to a path or to "-". Raises XftpError, BrokenPipeError."""
+    if target == STDOUT:
+        return await _fetch_to_stdout(session, remote, screen)
+
+    async def attempt(existing: Existing) -> TransferReport | None:
+        with screen.watch(target) as progress:
+            return await session.get(
+                remote,
+                target,
+                existing=existing,
+                progress=progress,
+                preserve_times=settings.preserve_times,
+            )
+
+    try:
+        return await attempt(settings.existing or "fail")
+    except ExistsError as error:
+        return await attempt(choose(target, error))
+
+
+def kept_here(target: str) -> Callable[[BaseException], str | None]:
+    """Give a function that says which partial file of `target` is there, if one is."""
+
+    def hint(_: BaseException) -> str | None:
+        if target == STDOUT:
+            return None
+        path = Path(target).resolve()  # a link stays a link, so the partial file is at its end
+        part = path.with_name(working_names(path.name)[0])
+        shown = part if path.parent != Path.cwd() else part.name
+        return f"partial file kept: {shown}; {RESUME_HINT}" if part.exists() else None
+
+    return hint
+
+
+async def _fetch_to_stdout(session: Session, remote: str, screen: Screen) -> TransferReport:
+    screen.detail("a stream goes over one data connection")
+    output = OutputStream(1)
+    with screen.watch("standard output") as progress:
+        work = asyncio.ensure_future(session.get_stream(remote, output, progress=progress))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            output.close()  # before the transfer waits for its threads
+            work.cancel()
+            await asyncio.wait([work])
+            raise

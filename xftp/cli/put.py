@@ -1,0 +1,166 @@
+"""`xftp put`: files from here to a server."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from xftp.client.existing import ExistsError
+from xftp.client.options import Existing
+from xftp.client.session import Session
+from xftp.client.streams import descriptor_producer
+from xftp.client.url import FtpUrl
+from xftp.errors import FileError, ReplyError, TransferAborted, XftpError, file_error
+from xftp.transport.report import TransferReport
+
+from .existing import choose, refusal
+from .outcome import RESUME_HINT, Outcome
+from .screen import Screen
+from .sessions import Sessions
+from .settings import Settings
+from .text import printable
+
+STDIN = "-"
+
+_REFUSES_NAME = (450, 550, 553)
+"""Replies that a server may give to STOR when the name is that of a directory."""
+
+
+def check_uploads(files: Sequence[str], url: FtpUrl, settings: Settings) -> None:
+    """Refuse what can never work before anything is connected. Raises click.UsageError."""
+    if url.type == "d":
+        raise click.UsageError(f"{url}: a listing cannot be put")
+    if STDIN in files:
+        if len(files) > 1:
+            raise click.UsageError("standard input (-) is put alone")
+        if names_directory(url.path):
+            raise click.UsageError(f"standard input needs a name on the server, {url} has none")
+        if settings.existing == "resume":
+            raise click.UsageError("standard input cannot be resumed")
+
+
+def names_directory(path: str) -> bool:
+    """Tell whether a path on a server is a directory by the way it is written."""
+    return path == "" or path.endswith("/")
+
+
+async def put_files(files: Sequence[str], url: FtpUrl, settings: Settings) -> int:
+    """Send all files, going on after failures; give the exit status."""
+    screen = Screen(verbose=settings.verbose, quiet=settings.quiet)
+    outcome = Outcome(screen, as_json=settings.json)
+    many = len(files) > 1
+    async with Sessions(settings, screen, may_ask=STDIN not in files) as sessions:
+        for file in files:
+
+            async def transfer(file: str = file) -> TransferReport | None:
+                if file == STDIN:
+                    session = await sessions.get(url)
+                    return await send_stream(session, url.path, settings, screen)
+                check_source(file)
+                session = await sessions.get(url)
+                path = url.path
+                if many and not names_directory(path):
+                    path = await _as_directory(session, path)
+                return await send(session, file, path, settings, screen)
+
+            name = "standard input" if file == STDIN else file
+            target = url.path
+            if names_directory(target) and file != STDIN:
+                target += Path(file).name
+            await outcome.of(name, str(replace(url, path=target)), transfer, _hint(file))
+    return outcome.status
+
+
+def check_source(file: str) -> None:
+    """Raise FileError, before anything is connected, if a file cannot be sent."""
+    try:
+        mode = Path(file).stat().st_mode
+    except OSError as error:
+        raise file_error(error, file) from error
+    for number, is_wrong in (
+        (errno.EISDIR, stat.S_ISDIR(mode)),
+        (errno.EACCES, not os.access(file, os.R_OK)),
+    ):
+        if is_wrong:
+            raise FileError(f"{file}: {os.strerror(number)}")
+
+
+async def send(
+    session: Session, file: str, remote: str, settings: Settings, screen: Screen
+) -> TransferReport | None:
+    """Send one file; a `remote` that turns out to be a directory keeps the base name.
+
+    The name is tried first, so that the common case costs no question to the server.
+    """
+    path = remote + Path(file).name if names_directory(remote) else remote
+
+    async def attempt(existing: Existing) -> TransferReport | None:
+        with screen.watch(file) as progress:
+            return await session.put(
+                file,
+                path,
+                existing=existing,
+                progress=progress,
+                preserve_times=settings.preserve_times,
+            )
+
+    try:
+        return await attempt(settings.existing or "fail")
+    except (ExistsError, ReplyError) as error:
+        refused = isinstance(error, ExistsError) or error.code in _REFUSES_NAME
+        if refused and path == remote and await is_directory(session, remote):
+            return await send(session, file, f"{remote}/", settings, screen)
+        if not isinstance(error, ExistsError):
+            raise
+        return await attempt(choose(printable(path), error))
+
+
+async def send_stream(
+    session: Session, remote: str, settings: Settings, screen: Screen
+) -> TransferReport | None:
+    """Send standard input. Raises ExistsError if the name is taken and nothing was chosen."""
+    screen.detail("a stream goes over one data connection")
+    with screen.watch("standard input") as progress:
+        try:
+            return await session.put_stream(
+                descriptor_producer(0, "standard input"),
+                remote,
+                existing=settings.existing or "fail",
+                progress=progress,
+            )
+        except ExistsError as error:
+            raise refusal(printable(remote)) from error
+
+
+async def is_directory(session: Session, path: str) -> bool:
+    """Tell whether one can change to `path` on the server; the present directory stays."""
+    try:
+        here = await session.pwd()
+        await session.cwd(path)
+        await session.cwd(here)
+    except XftpError:
+        return False
+    return True
+
+
+async def _as_directory(session: Session, path: str) -> str:
+    if not await is_directory(session, path):
+        raise FileError(f"{path}: several files need a directory that exists on the server")
+    return f"{path}/"
+
+
+def _hint(file: str) -> Callable[[BaseException], str | None]:
+    """Give a function that says how to go on after a transfer of `file` was cut."""
+
+    def hint(error: BaseException) -> str | None:
+        was_cut = isinstance(error, TransferAborted | asyncio.CancelledError)
+        return f"{file}: {RESUME_HINT}" if was_cut and file != STDIN else None
+
+    return hint

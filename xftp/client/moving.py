@@ -1,0 +1,161 @@
+"""One transfer and the control connection beside it: both are watched, neither outlives the other.
+
+A transfer is good if the data was complete and the final reply is 2yz, in whichever order. A
+refusal, or the loss of the control connection, ends the data at once; what ends the data on this
+side is told to the server with ABOR (RFC 959 section 4.1.3), so that the session can go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from xftp.errors import DataConnectionError, PeerError, TransferAborted, XftpError
+from xftp.protocol.commands import Command
+from xftp.protocol.replies import Reply
+from xftp.transport.channels import DataChannel
+from xftp.transport.transfer import Transfer
+
+from .dialogue import Dialogue, reply_error
+
+GRACE_S = 5.0
+"""How long the server may take to say why data connections broke, before ABOR is sent."""
+
+ABORT_WAIT_S = 5.0
+"""How long the replies to ABOR are waited for; then the control connection is closed."""
+
+_ABORTED = 426
+"""Connection closed; transfer aborted (RFC 959 section 4.2): what a reset of ours brings."""
+
+_AnyTransfer = TypeVar("_AnyTransfer", bound=Transfer)
+
+
+class TransferStopped(TransferAborted):
+    """The transfer was ended on request (`Session.abort`)."""
+
+
+async def move(
+    dialogue: Dialogue,
+    command: Command,
+    channel: DataChannel,
+    build: Callable[[Reply], _AnyTransfer],
+) -> _AnyTransfer:
+    """Send `command` and run the transfer that `build` makes of its first reply.
+
+    `channel` is closed in any case. Raises ReplyError if the server refuses, ConnectError if the
+    control connection ends, and what the transfer raises.
+    """
+    try:
+        return await _Movement(dialogue, command, channel).run(build)
+    finally:
+        channel.close()
+
+
+class _Movement:
+    """A transfer under way."""
+
+    def __init__(self, dialogue: Dialogue, command: Command, channel: DataChannel) -> None:
+        self._dialogue = dialogue
+        self._timeout_s = dialogue.options.reply_timeout_s
+        self._verb = command.verb
+        self._channel = channel
+        self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self._answer,) = dialogue.control.send(command)
+
+    async def run(self, build: Callable[[Reply], _AnyTransfer]) -> _AnyTransfer:
+        self._dialogue.stop_transfer = self._stop
+        data: asyncio.Task[None] | None = None
+        try:
+            transfer = build(await self._begin())
+            data = asyncio.create_task(transfer.run())
+            await self._watch(data)
+            return transfer
+        except BaseException as error:
+            if data is not None:
+                await _cancel(data)
+            self._channel.close()
+            await self._settle(error)
+            raise
+        finally:
+            self._dialogue.stop_transfer = None
+
+    async def _begin(self) -> Reply:
+        """Wait for the preliminary reply, but not if no data connection can be made."""
+        first = asyncio.create_task(self._channel.wait_for_first())
+        begun = asyncio.create_task(self._answer.wait_begun(self._timeout_s))
+        try:
+            await _any_of(first, begun, self._stop)
+            if not begun.done() and not self._stop.done():
+                problem = first.exception()
+                await _any_of(begun, self._stop, timeout_s=GRACE_S if problem else None)
+                if problem is not None and not begun.done():
+                    raise problem
+            self._check_stop()
+            reply = begun.result()
+        finally:
+            await _cancel(first, begun)
+        self._check_reply(reply)
+        if not reply.is_preliminary:
+            raise PeerError(f"{self._verb}: the server answered {reply.code} and moved nothing")
+        return reply
+
+    async def _watch(self, data: asyncio.Task[None]) -> None:
+        """See the data and the final reply through."""
+        final = self._answer.final
+        await _any_of(data, final, self._stop)
+        self._check_stop()
+        if final.done():
+            self._check_reply(final.result())
+            # It is early: the data may still be on its way.
+            await _any_of(data, self._stop)
+            self._check_stop()
+        data.result()
+        self._check_reply(await self._answer.wait_final(self._timeout_s))
+
+    async def _settle(self, error: BaseException) -> None:
+        """Bring the control connection to rest after `error`.
+
+        Raises ReplyError if the server says why it broke the data connections.
+        """
+        final = self._answer.final
+        broken = isinstance(error, (TransferAborted, DataConnectionError))
+        if broken and not self._stop.done():
+            await _any_of(final, timeout_s=GRACE_S)
+            if final.done() and final.exception() is None:
+                reply = final.result()
+                if reply.is_negative and reply.code != _ABORTED:
+                    raise reply_error(reply, self._verb) from error
+        if not final.done():
+            await self._abort()
+
+    async def _abort(self) -> None:
+        control = self._dialogue.control
+        try:
+            (abort,) = control.send(Command("ABOR", ""))
+        except XftpError:  # the connection is gone, so there is nobody to tell
+            return
+        await asyncio.wait({self._answer.final, abort.final}, timeout=ABORT_WAIT_S)
+        if not abort.final.done():
+            control.close()
+
+    def _check_stop(self) -> None:
+        if self._stop.done():
+            raise TransferStopped("the transfer was stopped")
+
+    def _check_reply(self, reply: Reply) -> None:
+        if reply.is_negative:
+            raise reply_error(reply, self._verb)
+        if reply.is_intermediate:
+            raise PeerError(f"{self._verb}: the server answered {reply.code} to a transfer")
+
+
+async def _any_of(*waited: asyncio.Future[Any], timeout_s: float | None = None) -> None:
+    """Wait for one of `waited`; none of them is cancelled."""
+    await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,218 @@
+"""Store one local file on the server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from xftp.errors import ArgumentError, FileError, ReplyError, file_error
+from xftp.protocol.commands import Command
+from xftp.protocol.listings import format_time_val
+from xftp.protocol.records import record_count
+from xftp.protocol.replies import Reply
+from xftp.transport.files import SourceFile
+from xftp.transport.plain import PlainSender
+from xftp.transport.report import TransferReport
+from xftp.transport.sender import RecordSender
+
+from .data import Opened, open_channel
+from .dialogue import Dialogue, is_unsupported, reply_error
+from .download import restart
+from .existing import ExistsError
+from .facts import parse_size
+from .moving import move
+from .options import Existing
+from .progress import Progress
+from .streams import Produce, descriptor_producer, open_special, rate_limit, upload_stream
+from .text import printable
+
+_NO_SPACE = frozenset({452, 552})
+"""Replies to ALLO that say that the file will not fit (RFC 959 section 4.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What is to be stored, and how."""
+
+    local: str | os.PathLike[str]
+    """The file; a pipe or a device is read as a stream."""
+
+    remote: str
+    """The path on the server."""
+
+    existing: Existing = "fail"
+    """What to do with a target that exists."""
+
+    progress: Progress | None = None
+    """Told of what moves."""
+
+    preserve_times: bool = True
+    """Whether the remote file gets the local modification time, where the server can."""
+
+
+def remote_path(local: str | os.PathLike[str], remote: str | None) -> str:
+    """Complete a remote path that names a directory by the base name of `local`."""
+    if remote and not remote.endswith("/"):
+        return remote
+    return (remote or "") + Path(local).name
+
+
+class Uploading:
+    """An upload, which may take several attempts; the later ones go on from the earlier."""
+
+    def __init__(self, order: Upload) -> None:
+        self._order = order
+        self._was_absent = False
+
+    async def attempt(self, dialogue: Dialogue) -> TransferReport | None:
+        """Store the file; None if it was skipped, or if there was nothing left to do."""
+        path = Path(self._order.local)
+        try:
+            status = await asyncio.to_thread(path.stat)
+        except OSError as error:
+            raise file_error(error, str(path)) from error
+        if stat.S_ISDIR(status.st_mode):
+            raise FileError(f"{path}: is a directory")
+        if not stat.S_ISREG(status.st_mode):
+            return await self._attempt_special(dialogue, path)
+        source = SourceFile.open(str(path))
+        try:
+            if dialogue.type_code == "A":
+                text = descriptor_producer(source.fileno(), source.name)
+                return await self.attempt_from(dialogue, text)
+            return await self._attempt_file(dialogue, source)
+        finally:
+            source.close()
+
+    async def attempt_from(self, dialogue: Dialogue, produce: Produce) -> TransferReport | None:
+        """Store what `produce` gives; None if it was skipped."""
+        order = self._order
+        if order.existing == "resume":
+            raise FileError(f"{order.remote}: a stream cannot be resumed")
+        if not await self._may_write(dialogue):
+            return None
+        return await upload_stream(dialogue, produce, order.remote, order.progress)
+
+    async def _attempt_special(self, dialogue: Dialogue, path: Path) -> TransferReport | None:
+        descriptor = open_special(path, str(path), for_writing=False)
+        try:
+            return await self.attempt_from(dialogue, descriptor_producer(descriptor, str(path)))
+        finally:
+            os.close(descriptor)
+
+    async def _attempt_file(self, dialogue: Dialogue, source: SourceFile) -> TransferReport | None:
+        goes_on = self._order.existing == "resume" or self._was_absent
+        if not await self._may_write(dialogue):
+            return None
+        start = 0
+        if goes_on:
+            start = await _find_start(dialogue, source, self._order.remote)
+            if start == source.size and not dialogue.announces_connections:
+                return None
+            # A server of our own kind may hold the whole file under a partial name only: sending
+            # nothing behind its end makes it complete.
+        return await _upload_file(dialogue, source, start, self._order)
+
+    async def _may_write(self, dialogue: Dialogue) -> bool:
+        """Look whether the target exists, if that matters; False if it is to be left.
+
+        Once it was absent, what is there is ours. Raises ExistsError.
+        """
+        order = self._order
+        if order.existing not in ("fail", "skip") or self._was_absent:
+            return True
+        if not await _exists(dialogue, order.remote):
+            self._was_absent = True
+            return True
+        if order.existing == "skip":
+            return False
+        raise ExistsError(f"{printable(order.remote)}: exists on the server")
+
+
+async def _upload_file(
+    dialogue: Dialogue, source: SourceFile, start: int, order: Upload
+) -> TransferReport:
+    leading = [*dialogue.type_commands(), Command("ALLO", str(source.size))]
+    opened = await open_channel(dialogue, leading=leading)
+    try:
+        _check_leading(leading, opened, source.size)
+        if opened.framed:
+            record_count(source.size - start)  # refuse it before anything moves
+        start = await restart(dialogue, start)
+        report = await _send(dialogue, opened, source, start, order)
+    finally:
+        opened.channel.close()
+    if order.preserve_times:
+        await _set_time(dialogue, order.remote, source.modified)
+    return report
+
+
+async def _send(
+    dialogue: Dialogue, opened: Opened, source: SourceFile, start: int, order: Upload
+) -> TransferReport:
+    def build(_: Reply) -> RecordSender | PlainSender:
+        if order.progress is not None:
+            order.progress.started(source.size, start)
+        sender = RecordSender if opened.framed else PlainSender
+        return sender(
+            opened.channel,
+            source,
+            start,
+            limit=rate_limit(dialogue),
+            progress=order.progress.moved if order.progress else None,
+        )
+
+    sender = await move(dialogue, Command("STOR", order.remote), opened.channel, build)
+    return sender.report(start)
+
+
+def _check_leading(leading: list[Command], opened: Opened, size: int) -> None:
+    for command, reply in zip(leading, opened.replies, strict=True):
+        if command.verb == "TYPE" and not reply.is_positive:
+            raise reply_error(reply, "TYPE")
+        if command.verb == "ALLO" and reply.code in _NO_SPACE:
+            raise reply_error(reply, f"ALLO {size}")
+
+
+# -- what is there ------------------------------------------------------------------------------
+
+
+async def _exists(dialogue: Dialogue, remote: str) -> bool:
+    """Ask whether a remote file exists; no, if the server has no way of telling."""
+    if not dialogue.lacks("SIZE"):
+        await dialogue.ensure_type("I")  # many servers answer SIZE in image type only
+        reply = await dialogue.ask("SIZE", remote)
+        if not is_unsupported(reply) or not dialogue.refused("SIZE"):
+            return parse_size(reply) is not None
+    if not dialogue.lacks("MLST"):
+        reply = await dialogue.ask("MLST", remote)
+        if not dialogue.refused("MLST"):
+            return reply.is_positive
+    dialogue.trace("the server cannot tell whether a file exists")
+    return False
+
+
+async def _find_start(dialogue: Dialogue, source: SourceFile, remote: str) -> int:
+    """Find how much of the file the server has. Raises FileError if it has more."""
+    await dialogue.ensure_type("I")
+    there = None if dialogue.lacks("SIZE") else parse_size(await dialogue.ask("SIZE", remote))
+    if there is None:
+        return 0
+    if there > source.size:
+        raise FileError(
+            f"{source.name}: has {source.size} bytes, fewer than the {there} on the server"
+        )
+    return there
+
+
+async def _set_time(dialogue: Dialogue, remote: str, modified: float) -> None:
+    """Give the remote file its time, where the server can (draft-somers-ftp-mfxx section 3)."""
+    if dialogue.features is None or dialogue.lacks("MFMT"):
+        return
+    try:
+        await dialogue.demand("MFMT", f"{format_time_val(modified)} {remote}")
+    except (ReplyError, ArgumentError) as error:
+        dialogue.trace(f"the time was not set: {error}")
