@@ -38,10 +38,9 @@ def test_a_download_is_kept_and_resumed(
     assert said == b"xftp: partial file kept: file.xftp.part; run again with --resume\n"
     assert part.exists()
     assert not (xftp.here / "file").exists()
-    done = xftp("get", "--resume", place.url_of("file"))
+    xftp("get", "--resume", place.url_of("file"))
     assert (xftp.here / "file").read_bytes() == CONTENT
     assert not part.exists()
-    assert b"over 4 connections" in done.stderr
 
 
 def test_an_upload_is_resumed(xftp: Client, place: Place) -> None:
@@ -67,7 +66,6 @@ def test_reading_standard_input_can_be_interrupted(xftp: Client, place: Place) -
     wait_until(lambda: allocated(part) > 0)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
-    process.stdin.close()
     assert not (place.path / "stream").exists()
     process.communicate()
 
@@ -79,5 +77,4 @@ def test_a_reader_that_stalls_does_not_hold_ctrl_c_up(xftp: Client, place: Place
     process.stdout.read(10)  # and nothing more
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
-    process.stdout.close()
     process.communicate()

@@ -48,7 +48,13 @@ def test_size_text(size: int, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0.42, "0.42 s"), (12.34, "12.3 s"), (59.96, "1:00 min"), (3725, "1:02:05 h")],
+    [
+        (0.003, "3 ms"),
+        (0.42, "0.42 s"),
+        (12.34, "12.3 s"),
+        (59.96, "1:00 min"),
+        (3725, "1:02:05 h"),
+    ],
 )
 def test_seconds_text(seconds: float, shown: str) -> None:
     assert seconds_text(seconds) == shown

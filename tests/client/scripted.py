@@ -43,11 +43,12 @@ class Conversation:
         self.writer.write(f"{text}\r\n".encode("utf-8", "surrogateescape"))
 
     async def listen(self) -> int:
-        """Listen for data connections; give the port."""
+        """Listen for data connections, and forget earlier ones; give the port."""
+        queue = self.data = asyncio.Queue()
 
         async def accepted(*streams: Any) -> None:
             self.server.writers.append(streams[1])
-            await self.data.put(streams)
+            await queue.put(streams)
 
         listener = await asyncio.start_server(accepted, HOST, 0)
         self.server.listeners.append(listener)
@@ -214,9 +215,7 @@ def sends_records(*wires: bytes, final: str | None = "226 done") -> Handler:
 
     async def handler(talk: Conversation, _: str) -> None:
         talk.say("150 go")
-        for (_reader, writer), wire in zip(
-            await talk.connections(len(wires)), wires, strict=True
-        ):
+        for (_reader, writer), wire in zip(await talk.connections(len(wires)), wires, strict=True):
             writer.write(wire)
             writer.close()
         if final is not None:

@@ -145,6 +145,14 @@ async def test_a_complete_target_needs_nothing_and_a_longer_one_is_refused(tmp_p
         assert "RETR" not in server.verbs()
 
 
+async def test_an_empty_file_is_fetched_too(tmp_path: Path) -> None:
+    script: dict[str, Handler] = {**GOOD, "SIZE": "213 0", "RETR": sends(b"")}
+    async with scripted(script) as server:
+        await get(server, tmp_path / "a", existing="resume")
+        assert (tmp_path / "a").read_bytes() == b""
+        assert await get(server, tmp_path / "a", existing="resume") is None
+
+
 async def test_a_partial_file_is_gone_on_from(tmp_path: Path) -> None:
     part = tmp_path / working_names("a")[0]
     part.write_bytes(DATA[:30_000])
@@ -258,9 +266,7 @@ async def half_then_nothing(talk: Conversation, _: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["cancel", "abort"])
-async def test_a_stopped_download_is_kept_and_the_session_goes_on(
-    tmp_path: Path, how: str
-) -> None:
+async def test_a_stopped_download_is_kept_and_the_session_goes_on(tmp_path: Path, how: str) -> None:
     script: dict[str, Handler] = {**GOOD, "RETR": half_then_nothing, "NOOP": "200 yes"}
     watch = Watch()
     async with scripted(script) as server, session_with(server, retries=3) as session:

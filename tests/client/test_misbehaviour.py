@@ -1,5 +1,6 @@
 """Servers that lie, break or vanish: never a success that is none, never a wait without end."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -67,10 +68,8 @@ async def early_refusal(talk: Conversation, _: str) -> None:
     ((reader, writer),) = await talk.connections()
     writer.write(DATA[:1000])
     talk.say("451 disk on fire")
-    try:
+    with contextlib.suppress(ConnectionError):
         await reader.read()
-    except ConnectionError:
-        pass
     writer.close()
 
 

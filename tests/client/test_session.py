@@ -41,7 +41,10 @@ async def test_commands_and_their_arguments() -> None:
 
 
 async def test_a_refusal_is_a_reply_error() -> None:
-    async with scripted({"DELE": "550 no such \x1bfile"}) as server, session_with(server) as session:
+    async with (
+        scripted({"DELE": "550 no such \x1bfile"}) as server,
+        session_with(server) as session,
+    ):
         with pytest.raises(ReplyError) as caught:
             await session.remove("x")
     assert caught.value.code == 550

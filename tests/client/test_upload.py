@@ -1,6 +1,7 @@
 """What uploads send, and what they do with what is there."""
 
 import asyncio
+import contextlib
 import os
 from pathlib import Path
 
@@ -97,6 +98,9 @@ async def test_an_upload_goes_on_from_what_is_there(source: Path) -> None:
         server.script["SIZE"] = "550 none"
         await session.put(source, existing="resume")
         assert got[-1] == DATA
+        source.write_bytes(b"")
+        await session.put(source, existing="resume")
+        assert got[-1] == b""
 
 
 async def test_a_server_that_does_not_restart_gets_all(source: Path) -> None:
@@ -248,10 +252,8 @@ async def test_a_file_that_shrinks_is_a_failure(source: Path) -> None:
         source.write_bytes(b"x" * 1000)
         talk.say("150 go")
         ((reader, writer),) = await talk.connections()
-        try:
+        with contextlib.suppress(ConnectionResetError):
             await reader.read()
-        except ConnectionResetError:
-            pass
         writer.close()
         talk.say("226 done, as I see it")
 

@@ -149,7 +149,7 @@ def test_restart_of_a_cut_upload(site: Site) -> None:
     kept = site.part_size("a")
     assert 0 < kept < len(data)
 
-    lines = tnftp(site, "size a", f"restart {kept}", "put a").lines
+    lines = tnftp(site, "binary", "size a", f"restart {kept}", "put a").lines
 
     assert any(line.split()[-1:] == [str(kept)] for line in lines)
     assert (site.there / "a").read_bytes() == data
@@ -187,6 +187,7 @@ def test_files_and_directories(site: Site) -> None:
     lines = tnftp(
         site,
         'rename "old name" new',
+        "binary",
         "size new",
         "modtime new",
         "chmod 640 new",
@@ -196,7 +197,7 @@ def test_files_and_directories(site: Site) -> None:
         "cd folder",
         "cdup",
         "system",
-        "remotehelp",
+        "rhelp",
         "rstatus",
         "features",
         "quote NOOP",

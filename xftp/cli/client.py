@@ -13,7 +13,7 @@ import xftp
 from xftp.client.url import FtpUrl, parse_url
 from xftp.errors import ArgumentError
 
-from .running import guarded, run
+from .running import guarded, prepare_streams, run
 from .settings import (
     Settings,
     json_option,
@@ -208,9 +208,7 @@ def _command_line() -> int:
 
 def main() -> None:
     """Run `xftp` with the arguments of the process and end it."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a name must not end the program
+    prepare_streams()
     sys.exit(guarded(_command_line))
 
 

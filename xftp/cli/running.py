@@ -63,6 +63,22 @@ async def interruptible(work: Coroutine[Any, Any, int], signals: Sequence[signal
             signal.signal(each, handler)
 
 
+def prepare_streams() -> None:
+    """Make standard streams that are closed lead nowhere, and none fail over a character.
+
+    A descriptor of ours below 3 would be taken for one of them, which ends libuv.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
+        stream = getattr(sys, name)
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="surrogateescape" if mode == "r" else "replace")
+
+
 def guarded(command: Callable[[], int]) -> int:
     """Run a whole command line; every error becomes one sentence and an exit status."""
     try:
@@ -77,7 +93,7 @@ def guarded(command: Callable[[], int]) -> int:
         status = 128 + signal.SIGINT
     except BrokenPipeError:
         _abandon_stdout()
-        status = 128 + signal.SIGPIPE
+        status = 1
     except click.ClickException as error:
         complain(error.format_message())
         status = error.exit_code

@@ -43,7 +43,9 @@ def rate_text(bytes_per_s: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Write a time: "0.42 s", "12.3 s", "2:05 min", "1:02:05 h"."""
+    """Write a time: "3 ms", "0.42 s", "12.3 s", "2:05 min", "1:02:05 h"."""
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 9.995:
         return f"{seconds:.2f} s"
     if seconds < 59.95:

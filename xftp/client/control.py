@@ -196,8 +196,12 @@ class Control(aioftp.BaseClient):
 
         wait_codes need no care: preliminary replies are always passed over.
         """
-        verb, _, argument = (command or "NOOP").partition(" ")
-        reply = await self.ask(Command(verb, argument))
+        if command is not None:
+            verb, _, argument = command.partition(" ")
+            (answer,) = self.send(Command(verb, argument))
+        else:
+            answer = self._expect(None)
+        reply = await answer.wait_final(self._options.reply_timeout_s)
         code = aioftp.Code(str(reply.code))
         expected = (expected_codes,) if isinstance(expected_codes, str) else expected_codes
         if expected:
@@ -206,8 +210,8 @@ class Control(aioftp.BaseClient):
 
     async def parse_response(self) -> tuple[aioftp.Code, list[str]]:
         """Give the next reply that no command asked for."""
-        reply = await self._expect(None).wait_final(self._options.reply_timeout_s)
-        return aioftp.Code(str(reply.code)), list(reply.lines)
+        code, lines = await self.command()
+        return code, lines
 
     # -- replies -------------------------------------------------------------------------------
 

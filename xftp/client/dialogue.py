@@ -101,9 +101,7 @@ class Dialogue:
 
     def notice(self, text: str) -> None:
         """Tell the user something that is no failure."""
-        self.trace(text)
-        if self.options.notice is not None:
-            self.options.notice(text)
+        (self.options.notice or self.trace)(text)
 
     # -- what the server can do ------------------------------------------------------------------
 

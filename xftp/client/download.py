@@ -127,7 +127,7 @@ class _Into:
         if self._may_resume and not self._is_text:
             self._facts = await ask_facts(dialogue, order.remote, with_time=order.preserve_times)
             start, use_kept = self._find_start()
-            if start == self._facts.size:
+            if start == self._facts.size and (use_kept or self._place.size is not None):
                 return await self._finish_kept(start) if use_kept else None
         else:
             leading = fact_commands(dialogue, order.remote, with_time=order.preserve_times)

@@ -68,12 +68,16 @@ class _Movement:
         data: asyncio.Task[None] | None = None
         try:
             transfer = build(await self._begin())
+            transfer.stall_timeout_s = self._dialogue.options.stall_timeout_s
             data = asyncio.create_task(transfer.run())
             await self._watch(data)
             return transfer
         except BaseException as error:
             if data is not None:
                 await _cancel(data)
+            # Those that no transfer took over too: a polite end would look like an empty file.
+            for connection in self._channel.connections:
+                connection.reset()
             self._channel.close()
             await self._settle(error)
             raise

@@ -46,6 +46,9 @@ class Options:
     reply_timeout_s: float = 120.0
     """For the reply to a command, and for the final reply once all data has moved."""
 
+    stall_timeout_s: float = 60.0
+    """A transfer in which no byte moves for this long fails."""
+
     retries: int = 0
     """How often a session that could not be made, or a `get` or `put` that was cut, is tried
     again, on a new connection and from where it was cut. Streams are never tried again."""

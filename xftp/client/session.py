@@ -86,8 +86,12 @@ async def open_session(
     async def attempt(_: bool) -> Session:
         session = Session(url, options)
         await session.open()
-        if login:
-            await session.login(user, password)
+        try:
+            if login:
+                await session.login(user, password)
+        except BaseException:
+            await session.wait_closed()
+            raise
         return session
 
     return await persist(attempt, options)

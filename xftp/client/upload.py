@@ -107,14 +107,14 @@ class Uploading:
         goes_on = self._order.existing == "resume" or self._was_absent
         if not await self._may_write(dialogue):
             return None
-        start = 0
+        there = None
         if goes_on:
-            start = await _find_start(dialogue, source, self._order.remote)
-            if start == source.size and not dialogue.announces_connections:
+            there = await _find_start(dialogue, source, self._order.remote)
+            if there == source.size and not dialogue.announces_connections:
                 return None
             # A server of our own kind may hold the whole file under a partial name only: sending
             # nothing behind its end makes it complete.
-        return await _upload_file(dialogue, source, start, self._order)
+        return await _upload_file(dialogue, source, there or 0, self._order)
 
     async def _may_write(self, dialogue: Dialogue) -> bool:
         """Look whether the target exists, if that matters; False if it is to be left.
@@ -195,13 +195,14 @@ async def _exists(dialogue: Dialogue, remote: str) -> bool:
     return False
 
 
-async def _find_start(dialogue: Dialogue, source: SourceFile, remote: str) -> int:
-    """Find how much of the file the server has. Raises FileError if it has more."""
+async def _find_start(dialogue: Dialogue, source: SourceFile, remote: str) -> int | None:
+    """Find how much of the file the server has; None: nothing, or it does not tell.
+
+    Raises FileError if it has more.
+    """
     await dialogue.ensure_type("I")
     there = None if dialogue.lacks("SIZE") else parse_size(await dialogue.ask("SIZE", remote))
-    if there is None:
-        return 0
-    if there > source.size:
+    if there is not None and there > source.size:
         raise FileError(
             f"{source.name}: has {source.size} bytes, fewer than the {there} on the server"
         )

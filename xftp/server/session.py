@@ -62,7 +62,6 @@ class Session:
         self._is_ending = False
         self._has_begun = False
         self._aborts = 0
-        self._quit_seen = False
         self._is_leaving = False
         self._channel: DataChannel | None = None
         self._dialling: tuple[Endpoint, ...] = ()
@@ -245,29 +244,30 @@ class Session:
         row = self.commands.get(command.verb)
         if row is None:
             return [Reply(500, (f"{command.verb} is not understood.",))]
+        self._aborts = 0
         try:
             row.check(command.argument, logged_in=self.user is not None)
-            return await self._perform(row, command.argument)
+            return [await self._perform(row, command.argument), *self._abort_replies()]
         except XftpError as error:
-            return [Reply(error.reply_code, (_sentence(error),))]
+            return [Reply(error.reply_code, (_sentence(error),)), *self._abort_replies()]
         except Exception:
             # A mistake of ours must not cost the client its session; the log has it all.
             logger.exception("%s: %s failed", self.control.peer_host, command.verb)
-            return [Reply(451, ("Internal error, see the server's log.",))]
+            text = "Internal error, see the server's log."
+            return [Reply(451, (text,)), *self._abort_replies()]
         finally:
             if not row.keeps_restart:
                 self.restart_offset, self.announced_size = 0, None
 
-    async def _perform(self, row: Row, argument: str) -> list[Reply]:
+    async def _perform(self, row: Row, argument: str) -> Reply:
         """Run a handler as a task of its own, so that ABOR can end it."""
-        self._aborts = 0
         self._may_be_aborted = row.may_be_aborted
         self._is_ending = self._has_begun = False
         self._running = task = asyncio.create_task(row.handler(self, argument))
         lost = asyncio.create_task(self.control.ended.wait())
         try:
             await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)
-            if not self._quit_seen:
+            if not self.control.quit_seen:
                 self._end_running()
             await asyncio.wait((task,))
         except asyncio.CancelledError:
@@ -277,11 +277,13 @@ class Session:
         finally:
             lost.cancel()
             self._running = None
-        aborted = [Reply(226, ("Abort successful.",))] * self._aborts
         if task.cancelled():
-            error = TransferAborted("Transfer aborted.")
-            return [Reply(error.reply_code, (str(error),)), *aborted]
-        return [task.result(), *aborted]
+            raise TransferAborted("Transfer aborted.")
+        return task.result()
+
+    def _abort_replies(self) -> list[Reply]:
+        """Give the reply to every ABOR that came while the command ran, however that ended."""
+        return [Reply(226, ("Abort successful.",))] * self._aborts
 
     def _end_running(self) -> None:
         """Cancel the running command if it may be; once, so that it can clean up in peace."""
@@ -304,8 +306,6 @@ class Session:
         if command.verb == "STAT" and not command.argument and self._has_begun:
             self.control.reply(Reply(211, self.status_lines()))
             return True
-        if command.verb == "QUIT":
-            self._quit_seen = True
         return False
 
     def status_lines(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from xftp.errors import DataConnectionError
 from xftp.protocol.addresses import Endpoint
 
-from .connection import DataConnection
+from .connection import DataConnection, reset_socket
 from .sockets import Tuning, family_of, new_socket, plain_address
 
 logger = logging.getLogger(__name__)
@@ -246,7 +246,7 @@ class ActiveChannel(DataChannel):
             async with asyncio.timeout(timeout_s):
                 await asyncio.get_running_loop().sock_connect(sock, (endpoint.host, endpoint.port))
         except BaseException:
-            sock.close()
+            reset_socket(sock)  # if it was just made, its end must not look like an empty file
             raise
         return sock
 
@@ -257,7 +257,7 @@ class ActiveChannel(DataChannel):
         error = task.exception()
         if error is None:
             if self._closed:
-                task.result().close()
+                reset_socket(task.result())
             else:
                 self._came(task.result())
             return

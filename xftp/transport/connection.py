@@ -6,7 +6,7 @@ import contextlib
 import socket
 import struct
 
-from .sockets import SocketState, socket_state, unacknowledged_bytes
+from .sockets import SocketState, is_reset, socket_state, unacknowledged_bytes
 
 _LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with time 0: close sends RST, so that the peer cannot take it for the end of file."""
@@ -65,6 +65,10 @@ class DataConnection:
         """Count the bytes sent that the peer's kernel has not acknowledged."""
         return unacknowledged_bytes(self._sock)
 
+    def is_reset(self) -> bool:
+        """Tell whether the peer has reset the connection, though there may be data to receive."""
+        return is_reset(self._sock)
+
     def state(self) -> SocketState | None:
         """Give what the kernel knows of the connection; of a closed one, what it last knew."""
         if self._sock.fileno() >= 0:
@@ -79,6 +83,11 @@ class DataConnection:
     def reset(self) -> None:
         """Close so that the peer sees a reset and not an end of file."""
         self.state()
-        with contextlib.suppress(OSError):  # the socket may already be dead, which is as good
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
-        self._sock.close()
+        reset_socket(self._sock)
+
+
+def reset_socket(sock: socket.socket) -> None:
+    """Close a socket so that the peer, if there is one, sees a reset and not an end of file."""
+    with contextlib.suppress(OSError):  # the socket may already be dead, which is as good
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
+    sock.close()

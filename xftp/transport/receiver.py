@@ -20,8 +20,8 @@ from .files import PartialFile
 from .ratelimit import RateLimit
 from .transfer import Progress, Transfer
 
-BATCH_RECORDS = 64
-"""Records of one buffer: 512 KiB."""
+BATCH_RECORDS = 128
+"""Records of one buffer: 1 MiB."""
 
 CHECKPOINT_S = 5.0
 CHECKPOINT_BYTES = 64 * 1024 * 1024
@@ -82,7 +82,7 @@ class RecordReceiver(Transfer):
             self._read_bytes = max(RECORD_BYTES, min(self._read_bytes, limit.batch_bytes))
 
     async def run(self) -> None:
-        await self._loop.run_in_executor(None, self._target.begin_journal)
+        await self._wait_for(self._target.begin_journal)
         await super().run()
 
     def held_bytes(self) -> list[tuple[int, int]]:

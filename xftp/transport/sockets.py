@@ -20,6 +20,7 @@ _TCP_INFO_HEAD = struct.Struct("=8B24I")
 
 _STATE, _RTT, _TOTAL_RETRANS = 0, 8 + 15, 8 + 23
 _TCP_ESTABLISHED = 1
+_TCP_CLOSE = 7
 
 
 class Tuning(Protocol):
@@ -76,6 +77,16 @@ def set_unsent_limit(sock: socket.socket, limit_bytes: int) -> None:
     """Call `sock` writable only while fewer than `limit_bytes` wait in it unsent (Linux)."""
     if sys.platform == "linux":
         sock.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, limit_bytes)
+
+
+def is_reset(sock: socket.socket) -> bool:
+    """Tell whether the peer has reset a connection: no more comes than what was received."""
+    if sys.platform != "linux":
+        return False
+    try:
+        return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[_STATE] == _TCP_CLOSE
+    except OSError:
+        return False
 
 
 def unacknowledged_bytes(sock: socket.socket) -> int:

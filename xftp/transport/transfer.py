@@ -183,12 +183,30 @@ class Transfer:
     def _when_readable(
         self, connection: DataConnection, work: Callable[..., None], *arguments: Any
     ) -> None:
-        self._loop.add_reader(connection.fileno(), self._guard, work, *arguments)
+        def ready() -> None:
+            self._guard(work, *arguments)
+            # uvloop calls once when a connection is reset and never again, whatever is left to
+            # receive before the error is seen; watched anew, it calls again.
+            if connection.is_reset() and self._loop.remove_reader(connection.fileno()):
+                self._loop.add_reader(connection.fileno(), ready)
+
+        self._loop.add_reader(connection.fileno(), ready)
 
     def _when_writable(
         self, connection: DataConnection, work: Callable[..., None], *arguments: Any
     ) -> None:
         self._loop.add_writer(connection.fileno(), self._guard, work, *arguments)
+
+    async def _wait_for(self, work: Callable[[], Any]) -> None:
+        """Run blocking `work` in a thread, to its end even if the transfer is aborted."""
+        job = self._loop.run_in_executor(None, work)
+        self._jobs.add(job)
+        job.add_done_callback(self._jobs.discard)
+        try:
+            await asyncio.shield(job)
+        except BaseException:
+            await self._finish_jobs()
+            raise
 
     # -- inside --------------------------------------------------------------------------------
 

@@ -28,6 +28,9 @@ from xftp.transport.sockets import is_ipv6, plain_address
 
 _FIRST_UNPRIVILEGED_PORT = 1024
 
+_UNSPECIFIED = ("0.0.0.0", "::")
+"""No address in particular: the client's own."""
+
 
 async def port(session: Session, argument: str) -> Reply:
     return _dial_later(session, [parse_port(argument)], framed=False)
@@ -45,8 +48,14 @@ async def multiple_ports(session: Session, argument: str) -> Reply:
 def _dial_later(session: Session, endpoints: Sequence[Endpoint], *, framed: bool) -> Reply:
     """Note where to dial; it is done when the transfer begins."""
     _check_not_only_epsv(session)
+    peer = session.control.peer_host
+    # Active over IPv6 lftp tells the address that its socket is bound to, which is `::`.
+    endpoints = [
+        Endpoint(peer, endpoint.port) if endpoint.host in _UNSPECIFIED else endpoint
+        for endpoint in endpoints
+    ]
     for endpoint in endpoints:
-        if plain_address(endpoint.host) != session.control.peer_host:
+        if plain_address(endpoint.host) != peer:
             raise ParameterError("Data connections go to your own address only.")
         if endpoint.port < _FIRST_UNPRIVILEGED_PORT:
             raise ParameterError(f"Data connections do not go to ports below 1024: {endpoint.port}")
