@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from xftp.client.options import Options
@@ -27,6 +28,11 @@ def records(data: bytes, numbers: list[int] | None = None) -> bytes:
         chunk = data[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES]
         wire += number.to_bytes(4, "big") + chunk
     return wire
+
+
+def names(folder: Path) -> list[str]:
+    """Give the names in a folder."""
+    return sorted(path.name for path in folder.iterdir())
 
 
 class Conversation:

@@ -114,17 +114,17 @@ async def test_a_reply_that_does_not_come_is_not_waited_for_forever() -> None:
 
 
 async def test_a_cancelled_command_does_not_shift_the_replies() -> None:
-    gate = asyncio.Event()
+    asked, gate = asyncio.Event(), asyncio.Event()
 
     async def slow(talk: Conversation, _: str) -> None:
+        asked.set()
         await gate.wait()
         talk.say("215 slow")
 
     async with scripted({"SYST": slow, "NOOP": "200 yes"}) as server:
         control = await connected(server)
         task = asyncio.create_task(control.ask(Command("SYST", "")))
-        while "SYST" not in server.heard:
-            await asyncio.sleep(0)
+        await asked.wait()
         task.cancel()
         gate.set()
         assert (await control.ask(Command("NOOP", ""))).text == "yes"
@@ -150,11 +150,15 @@ async def test_a_status_reply_may_overtake_that_of_a_transfer() -> None:
 
 async def test_a_reply_that_nobody_asked_for_is_dropped() -> None:
     async with scripted({"SYST": "215 a\r\n226 b", "NOOP": "200 yes"}) as server:
-        lines: list[str] = []
-        control = await connected(server, trace=lines.append)
+        dropped = asyncio.Event()
+
+        def trace(line: str) -> None:
+            if line == "* nobody asked for that reply":
+                dropped.set()
+
+        control = await connected(server, trace=trace)
         await control.ask(Command("SYST", ""))
-        while "* nobody asked for that reply" not in lines:
-            await asyncio.sleep(0)
+        await dropped.wait()
         assert (await control.ask(Command("NOOP", ""))).text == "yes"
         await control.wait_closed()
 

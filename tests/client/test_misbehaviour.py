@@ -15,6 +15,7 @@ from .scripted import (
     Handler,
     epsv,
     mpsv,
+    names,
     records,
     scripted,
     sends,
@@ -175,7 +176,7 @@ async def test_what_is_kept_of_a_striped_download_is_right(tmp_path: Path) -> No
             await session.get("x", tmp_path / "a")
         await session.get("x", tmp_path / "a", existing="resume")
     assert (tmp_path / "a").read_bytes() == DATA
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert names(tmp_path) == ["a"]
 
 
 async def test_the_same_record_twice_is_fine(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from .scripted import (
     Handler,
     epsv,
     mpsv,
+    names,
     records,
     scripted,
     sends,
@@ -171,7 +172,7 @@ async def test_a_malformed_reply_to_mpsv_is_the_servers_fault(tmp_path: Path, re
     ):
         with pytest.raises(PeerError):
             await session.get("a", tmp_path / "a")
-    assert list(tmp_path.iterdir()) == []
+    assert names(tmp_path) == []
 
 
 async def test_active_connections_go_to_one_port_named_many_times(tmp_path: Path) -> None:

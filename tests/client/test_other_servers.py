@@ -16,6 +16,8 @@ import xftp
 from xftp.errors import LoginError, ReplyError
 from xftp.transport.files import working_names
 
+from .scripted import names
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # asyncore, on Python 3.11
     from pyftpdlib.authorizers import DummyAuthorizer
@@ -136,7 +138,7 @@ async def test_directories_and_names(port: int, root: Path) -> None:
         await session.rename("ä b", "c")
         await session.remove("c")
         await session.remove_directory("new dir")
-        assert list(root.iterdir()) == []
+        assert names(root) == []
 
 
 async def test_refusals_leave_the_session_usable(port: int, root: Path, tmp_path: Path) -> None:
@@ -146,7 +148,7 @@ async def test_refusals_leave_the_session_usable(port: int, root: Path, tmp_path
             with pytest.raises(ReplyError):
                 await session.get(name, tmp_path / "a")
         assert [entry.name for entry in await session.list()] == ["dir"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["root"]
+    assert names(tmp_path) == ["root"]
 
 
 async def test_a_wrong_password(port: int) -> None:

@@ -24,6 +24,10 @@ from .test_download import Watch
 DATA = os.urandom(50_000)
 
 
+def fill(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "a"
@@ -98,7 +102,7 @@ async def test_an_upload_goes_on_from_what_is_there(source: Path) -> None:
         server.script["SIZE"] = "550 none"
         await session.put(source, existing="resume")
         assert got[-1] == DATA
-        source.write_bytes(b"")
+        fill(source, b"")
         await session.put(source, existing="resume")
         assert got[-1] == b""
 
@@ -214,7 +218,7 @@ async def test_a_pipe_is_sent_as_a_stream(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_upload_is_never_ended_politely(source: Path) -> None:
-    source.write_bytes(b"x" * 30_000_000)
+    fill(source, b"x" * 30_000_000)
     seen: list[str] = []
 
     async def stor(talk: Conversation, _: str) -> None:
@@ -246,10 +250,10 @@ async def test_a_cancelled_upload_is_never_ended_politely(source: Path) -> None:
 
 
 async def test_a_file_that_shrinks_is_a_failure(source: Path) -> None:
-    source.write_bytes(b"x" * 3_000_000)
+    fill(source, b"x" * 3_000_000)
 
     async def stor(talk: Conversation, _: str) -> None:
-        source.write_bytes(b"x" * 1000)
+        fill(source, b"x" * 1000)
         talk.say("150 go")
         ((reader, writer),) = await talk.connections()
         with contextlib.suppress(ConnectionResetError):

@@ -16,6 +16,7 @@ from xftp.server import Server
 from xftp.transport.files import working_names
 
 from ..support import running_server
+from .scripted import names
 from .test_download import Watch
 
 DATA = os.urandom(3_000_001)
@@ -93,7 +94,7 @@ async def test_both_ways_go_on(
         down = await session.get("there", tmp_path / "b", existing="resume")
         assert down.offset == start
     assert (tmp_path / "b").read_bytes() == DATA
-    assert [path.name for path in root.iterdir()] == ["there"]
+    assert names(root) == ["there"]
 
 
 @pytest.mark.parametrize("count", [1, 4])

@@ -261,7 +261,7 @@ class PartialFile:
             os.rename(self._part, self.name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
             self._remove_journal()
             if sync:
-                os.fsync(self._directory)
+                _sync_directory(self._directory)
         except OSError as error:
             raise file_error(error, self.name) from error
         finally:
@@ -305,6 +305,15 @@ class PartialFile:
     def _close(self) -> None:
         os.close(self._descriptor)
         os.close(self._directory)
+
+
+def _sync_directory(directory: int) -> None:
+    """See the names of a directory on the disk; its descriptor may be one of O_PATH."""
+    descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _advance(pieces: list[memoryview], count: int) -> list[memoryview]:

@@ -35,6 +35,7 @@ async def password(session: Session, argument: str) -> Reply:
         session.log_in(candidate)
     except FileError as error:
         logger.error("the root of %s cannot be used: %s", session.user_name, error)
+        session.user_name = None
         return Reply(530, ("Login incorrect: the account's directory cannot be used.",))
     logger.info("%s: logged in as %s", session.control.peer_host, session.user_name)
     return Reply(230, ("Logged in.",))

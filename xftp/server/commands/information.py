@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from xftp.protocol.options import format_feat
 from xftp.protocol.replies import Reply
 from xftp.server.registry import Argument, Row
@@ -54,13 +56,15 @@ async def not_implemented(session: Session, argument: str) -> Reply:
     return Reply(502, ("The command is not implemented.",))
 
 
+_row = partial(Row, needs_login=False, keeps_restart=True)
+
 ROWS = (
-    Row("FEAT", features, "FEAT", needs_login=False),
-    Row("HELP", give_help, "HELP [<command>]", Argument.OPTIONAL, needs_login=False),
-    Row("SYST", system, "SYST", needs_login=False, keeps_restart=True),
-    Row("NOOP", nothing, "NOOP", needs_login=False, keeps_restart=True),
+    _row("FEAT", features, "FEAT"),
+    _row("HELP", give_help, "HELP [<command>]", Argument.OPTIONAL),
+    _row("SYST", system, "SYST"),
+    _row("NOOP", nothing, "NOOP"),
     *(
-        Row(verb, not_implemented, syntax, Argument.OPTIONAL, needs_login=False)
+        _row(verb, not_implemented, syntax, Argument.OPTIONAL)
         for verb, syntax in _NOT_HERE
     ),
 )
