@@ -127,6 +127,11 @@ def test_opts_without_a_feature_is_refused(argument: str) -> None:
         ("Connections=08;", (MultOptions(connections=8), ())),
         ("Colour=red;Connections=3;x=;", (MultOptions(connections=3), ("Colour", "x"))),
         ("Colour=a=b", (MultOptions(), ("Colour",))),
+        (
+            "Congestion=xftp_hybla;InitialWindow=33;Rate=50000000;"
+            "SendBuffer=4000000;ReceiveBuffer=8000000;",
+            (MultOptions(None, "xftp_hybla", 33, 50_000_000, 4_000_000, 8_000_000), ()),
+        ),
     ],
 )
 def test_mult_options_are_read(
@@ -159,6 +164,15 @@ def test_mult_options_are_read(
         "x=1;X=2;",
         "ключ=1;",
         "Connections=" + "9" * 5000,
+        "Congestion=;",
+        "Congestion=a b;",
+        "Congestion=0123456789abcdef;",
+        "InitialWindow=0;",
+        "Rate=50mbit;",
+        "Rate=0;",
+        "Rate=1000000000000000;",
+        "SendBuffer=4MB;",
+        "ReceiveBuffer=-1;",
     ],
 )
 def test_malformed_mult_options_are_refused(argument: str) -> None:
@@ -174,7 +188,21 @@ def test_mult_options_are_written(value: MultOptions, expected: str) -> None:
     assert options.format_mult_options(value) == expected
 
 
-@given(st.builds(MultOptions, connections=st.none() | st.integers(1, 10**9 - 1)))
+def up_to(digits: int) -> st.SearchStrategy[int | None]:
+    return st.none() | st.integers(1, 10**digits - 1)
+
+
+@given(
+    st.builds(
+        MultOptions,
+        connections=up_to(9),
+        congestion=st.none() | st.from_regex(r"[A-Za-z0-9_-]{1,15}", fullmatch=True),
+        initial_window_segments=up_to(9),
+        rate_bps=up_to(15),
+        send_buffer_bytes=up_to(15),
+        receive_buffer_bytes=up_to(15),
+    )
+)
 def test_mult_options_are_read_back(sent: MultOptions) -> None:
     assert options.parse_mult_options(options.format_mult_options(sent)) == (sent, ())
 

@@ -13,7 +13,7 @@ from xftp.client.existing import ExistsError
 from xftp.client.options import Existing
 from xftp.client.session import Session
 from xftp.client.url import FtpUrl
-from xftp.errors import FileNameError
+from xftp.errors import FileNameError, XftpError
 from xftp.protocol.listings import safe_name
 from xftp.transport.files import working_names
 from xftp.transport.report import TransferReport
@@ -131,6 +131,10 @@ async def _fetch_to_stdout(session: Session, remote: str, screen: Screen) -> Tra
         work = asyncio.ensure_future(session.get_stream(remote, output, progress=progress))
         try:
             return await asyncio.shield(work)
+        except XftpError as error:
+            if output.error is not None:
+                raise output.error from error
+            raise
         except asyncio.CancelledError:
             output.close()  # before the transfer waits for its threads
             work.cancel()

@@ -6,7 +6,7 @@ import os
 import select
 import stat
 
-from xftp.errors import file_error
+from xftp.errors import FileError, file_error
 
 BLOCK_BYTES = 256 * 1024
 WAIT_S = 0.2
@@ -20,6 +20,8 @@ class OutputStream:
         self._descriptor = descriptor
         self._name = name
         self._is_closed = False
+        self.error: FileError | BrokenPipeError | None = None
+        """Why writing failed, if it did; it goes before what the server says about the end."""
         # A pipe that select calls writable has room for PIPE_BUF bytes, so these never block.
         regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._block_bytes = BLOCK_BYTES if regular else select.PIPE_BUF
@@ -31,10 +33,12 @@ class OutputStream:
             while rest and not self._is_closed:
                 if select.select([], [self._descriptor], [], WAIT_S)[1]:
                     rest = rest[os.write(self._descriptor, rest[: self._block_bytes]) :]
-        except BrokenPipeError:
+        except BrokenPipeError as error:
+            self.error = error
             raise
         except OSError as error:
-            raise file_error(error, self._name) from error
+            self.error = file_error(error, self._name)
+            raise self.error from error
 
     def close(self) -> None:
         """Let a write that waits for a reader give up; the descriptor stays open."""

@@ -25,6 +25,12 @@ _NUMBER = re.compile(r"[0-9]+")
 _MAX_DIGITS = 9
 """Longer numbers of connections are a mistake or an attack, not a number of connections."""
 
+_MAX_AMOUNT_DIGITS = 15
+"""The same for rates and buffers: a petabit per second, a petabyte."""
+
+_ALGORITHM = re.compile(r"[A-Za-z0-9_-]{1,15}")
+"""TCP_CA_NAME_MAX is 16 with the final NUL (linux/tcp.h)."""
+
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
@@ -85,6 +91,22 @@ class MultOptions:
     connections: int | None = None
     """How many data connections will be made, 1 or more; None: not said."""
 
+    congestion: str | None = None
+    """The congestion-control algorithm of the other side's data sockets, by the name that its
+    kernel knows (TCP_CONGESTION, tcp(7)); None: its own choice, as for everything below."""
+
+    initial_window_segments: int | None = None
+    """Segments that a data connection may send before the first acknowledgement."""
+
+    rate_bps: int | None = None
+    """The rate of the path in bits per second, for all data connections together."""
+
+    send_buffer_bytes: int | None = None
+    """Send buffer of each data connection (SO_SNDBUF, socket(7))."""
+
+    receive_buffer_bytes: int | None = None
+    """Receive buffer of each data connection (SO_RCVBUF, socket(7))."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Key:
@@ -100,13 +122,34 @@ class _Key:
     """Reads the value; raises ArgumentError."""
 
 
-def _count(text: str) -> int:
-    if not _NUMBER.fullmatch(text) or len(text) > _MAX_DIGITS or int(text) < 1:
+def _number(text: str, max_digits: int) -> int:
+    if not _NUMBER.fullmatch(text) or len(text) > max_digits or int(text) < 1:
         raise ArgumentError("a number from 1 upward is needed")
     return int(text)
 
 
-_KEYS = (_Key("Connections", "connections", _count),)
+def _count(text: str) -> int:
+    return _number(text, _MAX_DIGITS)
+
+
+def _amount(text: str) -> int:
+    return _number(text, _MAX_AMOUNT_DIGITS)
+
+
+def _algorithm(text: str) -> str:
+    if not _ALGORITHM.fullmatch(text):
+        raise ArgumentError("the name of an algorithm is needed")
+    return text
+
+
+_KEYS = (
+    _Key("Connections", "connections", _count),
+    _Key("Congestion", "congestion", _algorithm),
+    _Key("InitialWindow", "initial_window_segments", _count),
+    _Key("Rate", "rate_bps", _amount),
+    _Key("SendBuffer", "send_buffer_bytes", _amount),
+    _Key("ReceiveBuffer", "receive_buffer_bytes", _amount),
+)
 _KEY_BY_NAME = {key.name.lower(): key for key in _KEYS}
 
 
