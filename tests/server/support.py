@@ -48,7 +48,8 @@ def record(number: int, data: bytes) -> bytes:
 def records(data: bytes) -> list[bytes]:
     """Cut and frame a file."""
     return [
-        record(number, data[at : at + CHUNK]) for number, at in enumerate(range(0, len(data), CHUNK))
+        record(number, data[at : at + CHUNK])
+        for number, at in enumerate(range(0, len(data), CHUNK))
     ]
 
 
@@ -156,7 +157,9 @@ async def multiple(client: RawClient, count: int, *, announced: bool = True) -> 
 
 
 @contextlib.asynccontextmanager
-async def listening(count: int = 1, host: str = HOST) -> AsyncIterator[tuple[list[int], list[Data]]]:
+async def listening(
+    count: int = 1, host: str = HOST
+) -> AsyncIterator[tuple[list[int], list[Data]]]:
     """Listen on `count` ports; gives them, and the list that connections are added to."""
     arrived: list[Data] = []
     servers = []

@@ -42,7 +42,9 @@ async def test_stor(ascii_client: RawClient, root: Path, at: int) -> None:
     assert (root / "file").read_bytes() == FILE
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"\r\n", b"no end", b"x" * 1_000_000, b"\n" * 600_000])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"\r\n", b"no end", b"x" * 1_000_000, b"\n" * 600_000]
+)
 async def test_there_and_back(ascii_client: RawClient, root: Path, content: bytes) -> None:
     (root / "file").write_bytes(content)
     found, wire = await download(ascii_client, "RETR file")

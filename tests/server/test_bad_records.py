@@ -86,9 +86,7 @@ async def test_bad_upload(
 
 
 @pytest.mark.parametrize("size", [SIZE, None])
-async def test_short_record_in_the_middle(
-    client: RawClient, root: Path, size: int | None
-) -> None:
+async def test_short_record_in_the_middle(client: RawClient, root: Path, size: int | None) -> None:
     """What follows it is not where a record can be; whatever it looks like, it is no success."""
     streams = [WHOLE[0] + WHOLE[1][:100] + WHOLE[2], WHOLE[3]]
     said = await upload_records(client, "STOR file", streams, size=size)
@@ -152,7 +150,9 @@ async def test_more_connections_than_announced(
         assert (await client.command(f"ALLO {size}")).code == 200
     client.send("STOR file")
     assert await third.read() == b""
-    await asyncio.gather(*(c.finish(s) for c, s in zip(connections, dealt(CONTENT, 2), strict=True)))
+    await asyncio.gather(
+        *(c.finish(s) for c, s in zip(connections, dealt(CONTENT, 2), strict=True))
+    )
     assert await outcome(client) == [150, 226]
     assert (root / "file").read_bytes() == CONTENT
 

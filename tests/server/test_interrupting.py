@@ -1,4 +1,4 @@
-"""ABOR, STAT and QUIT while data moves: seen at once (RFC 959 section 4.1.3, RFC 1123 4.1.2.10)."""
+"""ABOR, STAT and QUIT while data moves: seen at once (RFC 959 section 4.1)."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ async def test_times_and_sizes_that_are_odd(client: RawClient, root: Path) -> No
     (root / "large").touch()
     os.truncate(root / "large", 10**12)
     (root / "old").touch()
-    os.utime(root / "old", (-10**9, -10**9))
+    os.utime(root / "old", (-(10**9), -(10**9)))
     (root / "future").touch()
     os.utime(root / "future", (2**32, 2**32))
     lines = await listed(client, "MLSD")

@@ -74,7 +74,9 @@ async def test_unknown_name_is_not_told(stranger: RawClient) -> None:
 
 
 async def test_third_try_ends_the_session(stranger: RawClient) -> None:
-    stranger.send("USER ann", "PASS 1", "USER nobody", "PASS 2", "REIN", "USER ann", "PASS 3", "NOOP")
+    stranger.send(
+        "USER ann", "PASS 1", "USER nobody", "PASS 2", "REIN", "USER ann", "PASS 3", "NOOP"
+    )
     assert await codes(stranger, 7) == [331, 530, 331, 530, 220, 331, 421]
     with pytest.raises(ConnectionError):
         await stranger.reply()

@@ -238,9 +238,7 @@ def nobody(root: Path) -> Iterator[None]:
 
 
 @pytest.mark.root
-async def test_unreadable(
-    client: RawClient, root: Path, request: pytest.FixtureRequest
-) -> None:
+async def test_unreadable(client: RawClient, root: Path, request: pytest.FixtureRequest) -> None:
     (root / "file").write_bytes(b"abc")
     (root / "file").chmod(0)
     (root / "closed").mkdir(0o700)
@@ -276,9 +274,7 @@ async def test_special_files(client: RawClient, root: Path, kind: str) -> None:
     assert "type=OS.unix=special" in (await client.command("MLST special")).text
 
 
-async def test_failing_read(
-    client: RawClient, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_failing_read(client: RawClient, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "file").write_bytes(pattern(100_000))
 
     def fail(*_: object) -> int:

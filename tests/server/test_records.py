@@ -209,7 +209,10 @@ async def test_records_in_any_order(client: RawClient, root: Path, told: bool) -
     content = pattern(9 * CHUNK + 5)
     framed = records(content)
     # The short last record ends its connection, since nothing but the end tells its length.
-    streams = [b"".join(framed[6:3:-1]), b"".join([*framed[3::-1], framed[8], framed[7], framed[9]])]
+    streams = [
+        b"".join(framed[6:3:-1]),
+        b"".join([*framed[3::-1], framed[8], framed[7], framed[9]]),
+    ]
     size = len(content) if told else None
     assert await upload_records(client, "STOR file", streams, size=size) == [150, 226]
     assert (root / "file").read_bytes() == content

@@ -232,9 +232,7 @@ async def test_crashing_transfer(
     assert await download(client, "RETR file") == ([150, 226], b"abc")
 
 
-async def test_password_is_not_logged(
-    server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_password_is_not_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         async with raw_session(server) as client:
             assert (await client.command("NOOP")).code == 200

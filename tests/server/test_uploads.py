@@ -56,9 +56,7 @@ async def size(client: RawClient, name: str) -> str:
 
 
 @pytest.mark.parametrize("framed", [False, True])
-async def test_old_file_is_whole_until_the_end(
-    client: RawClient, root: Path, framed: bool
-) -> None:
+async def test_old_file_is_whole_until_the_end(client: RawClient, root: Path, framed: bool) -> None:
     (root / "file").write_bytes(b"old")
     data = (await multiple(client, 1))[0] if framed else await plain(client)
     client.send("STOR file")
@@ -187,9 +185,7 @@ async def test_cut_appe_leaves_the_old_length(client: RawClient, root: Path, old
     assert await size(client, "file") == str(len(old))
 
 
-async def test_rest_into_a_complete_file_goes_through_a_copy(
-    client: RawClient, root: Path
-) -> None:
+async def test_rest_into_a_complete_file_goes_through_a_copy(client: RawClient, root: Path) -> None:
     (root / "file").write_bytes(b"0123456789")
     assert (await client.command("REST 4")).code == 350
     await cut(client, "STOR file", b"xyz")
@@ -391,9 +387,7 @@ async def test_last_byte_fails_in_ascii(
     assert (root / "file").read_bytes() == b"abc\r"
 
 
-async def test_failing_end(
-    client: RawClient, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_failing_end(client: RawClient, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that cannot be put in its place is no success, and can be tried again."""
 
     def fail(*_: object, **__: object) -> None:

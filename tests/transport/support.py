@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import socket
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,4 +66,10 @@ async def dial(channel: PassiveChannel, host: str = HOST) -> socket.socket:
 async def send_all(sock: socket.socket, data: bytes) -> None:
     """Send `data` and close."""
     await asyncio.get_running_loop().sock_sendall(sock, data)
+    sock.close()
+
+
+def reset(sock: socket.socket) -> None:
+    """Close so that the peer sees a reset."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()

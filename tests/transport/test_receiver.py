@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from xftp.errors import RecordError, TransferAborted
 from xftp.transport.plain import PlainReceiver
 from xftp.transport.receiver import RecordReceiver
 
-from .support import content, dial, listening, partial, record, send_all
+from .support import content, dial, listening, partial, record, reset, send_all
 
 DATA = content(5 * 8192 + 100)
 ALL = range(6)
@@ -148,12 +146,24 @@ async def test_reset_fails_and_keeps_what_came(tmp_path: Path) -> None:
     sock = await dial(channel)
     await asyncio.get_running_loop().sock_sendall(sock, stream([0, 1, 3]))
     await held(receiver, 3)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    sock.close()
+    reset(sock)
     with pytest.raises(TransferAborted, match="data connection 0 broke"):
         await asyncio.wait_for(running, 10)
     assert receiver.held_bytes() == [(0, 16384), (24576, 32768)]
     assert target.keep(receiver.held_bytes(), len(DATA)) == 16384
+
+
+async def test_reset_of_a_connection_that_brought_nothing_does_not_matter(tmp_path: Path) -> None:
+    channel = listening(2)
+    target = partial(tmp_path / "file")
+    running = asyncio.create_task(RecordReceiver(channel, target, len(DATA)).run())
+    good, late = await dial(channel), await dial(channel)
+    await asyncio.get_running_loop().sock_sendall(good, stream([0, 1, 2]))
+    reset(late)
+    await send_all(good, stream([3, 4, 5]))
+    await asyncio.wait_for(running, 10)
+    target.commit(len(DATA))
+    assert (tmp_path / "file").read_bytes() == DATA
 
 
 async def test_stalled_transfer_fails(tmp_path: Path) -> None:

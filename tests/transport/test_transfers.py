@@ -17,7 +17,7 @@ from xftp.transport.receiver import RecordReceiver
 from xftp.transport.sender import RecordSender
 from xftp.transport.transfer import Transfer
 
-from .support import content, dial, linked, listening, partial
+from .support import content, dial, linked, listening, partial, reset
 
 SIZES = [0, 1, 8191, 8192, 8193, 3 * 8192, 1_000_000, 5_000_003]
 
@@ -206,4 +206,40 @@ async def test_cancelled_transfer_resets_its_connections(tmp_path: Path) -> None
         while await loop.sock_recv(sock, 1 << 20):
             pass
     sock.close()
+    source.close()
+
+
+async def test_late_connection_that_is_reset_does_not_matter(tmp_path: Path) -> None:
+    """What a receiver that has everything does to connections made too late."""
+    data = content(30_000)
+    channel = listening(3, 3)
+    good, late = await dial(channel), await dial(channel)
+    await channel.wait_for_first(10)
+    reset(late)
+    source = source_of(tmp_path / "source", data)
+    sending = asyncio.create_task(RecordSender(channel, source).run())
+    loop = asyncio.get_running_loop()
+    received = 0
+    later = await dial(channel)
+    async with asyncio.timeout(20):
+        while piece := await loop.sock_recv(good, 1 << 20):
+            received += len(piece)
+        while piece := await loop.sock_recv(later, 1 << 20):
+            received += len(piece)
+        await sending
+    assert received == len(data) + 4 * 4
+    source.close()
+    good.close()
+    later.close()
+
+
+async def test_every_connection_reset_before_anything_was_sent(tmp_path: Path) -> None:
+    channel = listening(2, 2)
+    socks = [await dial(channel) for _ in range(2)]
+    await channel.wait_for_first(10)
+    for sock in socks:
+        reset(sock)
+    source = source_of(tmp_path / "source", content(30_000))
+    with pytest.raises(TransferAborted, match="broke"):
+        await asyncio.wait_for(RecordSender(channel, source).run(), 10)
     source.close()

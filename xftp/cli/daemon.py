@@ -19,6 +19,8 @@ import xftp
 from xftp.errors import XftpError
 from xftp.server import Account, Server, Settings
 
+from .running import prepare_streams
+
 DEFAULT_PORT = 2121
 _PATIENCE_S = 60.0
 
@@ -156,6 +158,7 @@ def main(
     Prints `listening on HOST:PORT` once it does. SIGTERM and Ctrl-C let running transfers finish
     (for a minute at most); a second one ends them.
     """
+    prepare_streams()
     accounts = [Account(name, root, password, writable) for name, password in users]
     if anonymous:
         accounts.append(Account("anonymous", root, None, writable))

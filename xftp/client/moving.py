@@ -70,7 +70,7 @@ class _Movement:
             transfer = build(await self._begin())
             transfer.stall_timeout_s = self._dialogue.options.stall_timeout_s
             data = asyncio.create_task(transfer.run())
-            await self._watch(data)
+            await self._watch(data, transfer)
             return transfer
         except BaseException as error:
             if data is not None:
@@ -104,11 +104,13 @@ class _Movement:
             raise PeerError(f"{self._verb}: the server answered {reply.code} and moved nothing")
         return reply
 
-    async def _watch(self, data: asyncio.Task[None]) -> None:
+    async def _watch(self, data: asyncio.Task[None], transfer: Transfer) -> None:
         """See the data and the final reply through."""
         final = self._answer.final
         await _any_of(data, final, self._stop)
         self._check_stop()
+        if transfer.has_failed:  # the cause; a 426 only answers to our reset
+            await data
         if final.done():
             self._check_reply(final.result())
             # It is early: the data may still be on its way.

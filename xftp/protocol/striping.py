@@ -34,6 +34,10 @@ class Striping:
             self._ranges[0] = (start + count, end)
         return start, count
 
+    def give_back(self, first: int, count: int) -> None:
+        """Put a run back that was not sent; it is the next to go."""
+        self._ranges.appendleft((first, first + count))
+
 
 class BatchSize:
     """How many records one connection is given at a time.

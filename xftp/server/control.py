@@ -50,8 +50,8 @@ class ControlConnection:
         self.local_host = plain_address(writer.get_extra_info("sockname")[0])
         self.ended = asyncio.Event()
         self.quit_seen = False
-        # The Telnet "Synch" before ABOR comes as urgent data; leave it in the stream (RFC 1123
-        # section 4.1.2.10 and RFC 854).
+        # The Telnet "Synch" before ABOR comes as urgent data; leave it in the stream (RFC 959
+        # section 4.1 and RFC 854).
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
 
     def start(self) -> None:

@@ -296,7 +296,7 @@ class Session:
         return row is not None and row.may_be_aborted
 
     def _urgent(self, command: Command) -> bool:
-        """Deal at once with what may interrupt a running command (RFC 959 section 4.1.3)."""
+        """Deal at once with what may interrupt a running command (RFC 959 section 4.1)."""
         if self._running is None or not self._may_be_aborted:
             return False
         if command.verb == "ABOR":

@@ -121,7 +121,7 @@ class RecordReceiver(Transfer):
         try:
             received = incoming.connection.receive_into(buffer.room(self._read_bytes))
         except OSError as error:
-            self._broken(incoming.connection, error)
+            self._lost(incoming, error)
             return
         if received is None:
             return
@@ -138,6 +138,18 @@ class RecordReceiver(Transfer):
         if pause_s:
             incoming.is_pausing = True
             self._later(pause_s, self._end_pause, incoming)
+
+    def _lost(self, incoming: _Incoming, error: OSError) -> None:
+        """End the transfer, unless the connection brought nothing and the records will tell.
+
+        One that was made late is reset by a sender that has sent everything already.
+        """
+        if incoming.connection.bytes_received or self._total is None:
+            self._broken(incoming.connection, error)
+            return
+        incoming.at_end = incoming.is_finished = True
+        self._pause(incoming)
+        self._check_complete()
 
     def _end_pause(self, incoming: _Incoming) -> None:
         incoming.is_pausing = False

@@ -57,6 +57,7 @@ class _Outgoing:
         self.batch_size = BatchSize(LARGEST_BATCH)
         self.unsent_limit = UnsentLimit(connection, now)
         self.waiting = memoryview(b"")
+        self.run: tuple[int, int] | None = None
         self.batch_file_bytes = 0
 
 
@@ -79,15 +80,15 @@ class RecordSender(Sender):
         self._offset = offset
         self._size = source.size - offset
         self._striping = Striping([(0, record_count(self._size))])
-        self._unfinished = 0
+        self._feeding: dict[int, _Outgoing] = {}
+        self._draining: set[int] = set()
         largest = LARGEST_BATCH
         if limit is not None:
             largest = max(1, min(largest, limit.batch_bytes // CHUNK_BYTES))
         self._largest_batch = largest
 
     def _start(self, connection: DataConnection) -> None:
-        self._unfinished += 1
-        outgoing = _Outgoing(connection, self._loop.time())
+        outgoing = self._feeding[connection.number] = _Outgoing(connection, self._loop.time())
         outgoing.batch_size = BatchSize(self._largest_batch)
         self._resume(outgoing)
 
@@ -130,8 +131,11 @@ class RecordSender(Sender):
 
     def _load(self, outgoing: _Outgoing) -> bool:
         """Give the connection its next records; False if they are not at hand at once."""
-        run = self._striping.take(outgoing.batch_size.records)
+        run = outgoing.run = self._striping.take(outgoing.batch_size.records)
         if run is None:
+            number = outgoing.connection.number
+            del self._feeding[number]
+            self._draining.add(number)
             self._finish(outgoing.connection)
             return False
         first, count = run
@@ -158,6 +162,27 @@ class RecordSender(Sender):
         self._send(outgoing)
 
     def _drained(self, connection: DataConnection) -> None:
-        self._unfinished -= 1
-        if not self._unfinished and self._striping.is_exhausted:
+        self._draining.discard(connection.number)
+        self._check_done()
+
+    def _broken(self, connection: DataConnection, error: OSError) -> None:
+        """End the transfer, unless the connection had not carried anything.
+
+        One that was made late is reset by a receiver that has everything already.
+        """
+        outgoing = self._feeding.pop(connection.number, None)
+        self._draining.discard(connection.number)
+        if connection.bytes_sent:
+            super()._broken(connection, error)
+            return
+        self._loop.remove_writer(connection.fileno())
+        if outgoing is not None and outgoing.run is not None:
+            self._striping.give_back(*outgoing.run)
+            if not self._feeding and not self._channel.may_bring_more:
+                super()._broken(connection, error)
+                return
+        self._check_done()
+
+    def _check_done(self) -> None:
+        if not self._feeding and not self._draining and self._striping.is_exhausted:
             self._done()

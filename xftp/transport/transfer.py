@@ -60,6 +60,12 @@ class Transfer:
         self._jobs: set[asyncio.Future[Any]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether `run` is about to raise."""
+        outcome = self._outcome
+        return outcome.done() and (outcome.cancelled() or outcome.exception() is not None)
+
     async def run(self) -> None:
         """Move the file. Raises XftpError; then connections are reset, never closed politely."""
         try:

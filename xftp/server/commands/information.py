@@ -63,8 +63,5 @@ ROWS = (
     _row("HELP", give_help, "HELP [<command>]", Argument.OPTIONAL),
     _row("SYST", system, "SYST"),
     _row("NOOP", nothing, "NOOP"),
-    *(
-        _row(verb, not_implemented, syntax, Argument.OPTIONAL)
-        for verb, syntax in _NOT_HERE
-    ),
+    *(_row(verb, not_implemented, syntax, Argument.OPTIONAL) for verb, syntax in _NOT_HERE),
 )
