@@ -134,11 +134,21 @@ def test_a_bar_shows_rate_and_time_left(xftp: Client, place: Place, terminal: Op
     screen.end(0)
 
 
+def test_open_asks_who_logs_in(xftp: Client, place: Place, terminal: Open) -> None:
+    screen = terminal("shell")
+    screen.expect("xftp>")
+    host, port = place.address.split(":")
+    screen.type(f"open {host} {port}\r")
+    screen.expect("User at 127.0.0.1 [anonymous]: ")
+    screen.type("\r")
+    screen.expect("logged in as anonymous")
+    screen.type("bye\r")
+    screen.end(0)
+
+
 def test_the_shell_at_a_terminal(xftp: Client, place: Place, terminal: Open) -> None:
     (place.path / "some file").write_bytes(b"content")
     screen = terminal("shell", place.url)
-    screen.expect("User at 127.0.0.1 [anonymous]: ")
-    screen.type("\r")
     screen.expect("logged in as anonymous")
     screen.expect("xftp>")
     screen.type("nonsense\r")
@@ -166,8 +176,6 @@ def test_the_shell_at_a_terminal(xftp: Client, place: Place, terminal: Open) -> 
 def test_ctrl_c_stops_the_running_command_only(xftp: Client, place: Place, terminal: Open) -> None:
     (place.path / "file").write_bytes(bytes(3_000_000))
     screen = terminal("shell", "--limit-rate", "500k", place.url)
-    screen.expect("User at")
-    screen.type("\r")
     screen.expect("xftp>")
     screen.type("get file\r")
     screen.expect(" kB of 3 MB")

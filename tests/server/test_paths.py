@@ -30,11 +30,10 @@ SECRET = b"secret"
 
 
 @pytest.fixture
-def secret(tmp_path: Path) -> Path:
-    """A file beside the root."""
-    path = tmp_path / "secret"
-    path.write_bytes(SECRET)
-    return path
+def outside(tmp_path: Path) -> Path:
+    """The directory that holds the root, and a secret."""
+    (tmp_path / "secret").write_bytes(SECRET)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -55,13 +54,19 @@ def test_absolute(current: str, path: str, expected: str) -> None:
     assert absolute(current, path) == expected
 
 
-async def test_dots_stay_inside(client: RawClient, secret: Path, root: Path) -> None:
-    for path in ("../secret", "/../secret", "../../../../secret", str(secret), "d/../../secret"):
+async def test_dots_stay_inside(client: RawClient, outside: Path, root: Path) -> None:
+    for path in (
+        "../secret",
+        "/../secret",
+        "../../../../secret",
+        f"{outside}/secret",
+        "d/../../secret",
+    ):
         found, content = await download(client, f"RETR {path}")
         assert (found, content) == ([550], b"")
         assert await upload(client, "STOR ../secret", b"x") == [150, 226]
         (root / "secret").unlink()
-    assert secret.read_bytes() == SECRET
+    assert (outside / "secret").read_bytes() == SECRET
     assert (await client.command("CWD ..")).code == 250
     assert (await client.command("CDUP")).code == 200
     assert '"/"' in (await client.command("PWD")).text
@@ -72,11 +77,11 @@ OUTSIDE = ("../secret", "{tmp}/secret", "..", "{tmp}", "d/../../secret", "chain"
 
 @pytest.mark.parametrize("target", OUTSIDE)
 async def test_link_that_leads_out(
-    client: RawClient, root: Path, secret: Path, tmp_path: Path, target: str
+    client: RawClient, root: Path, outside: Path, target: str
 ) -> None:
     (root / "d").mkdir()
     (root / "chain").symlink_to("d/../../secret")
-    (root / "out").symlink_to(target.format(tmp=tmp_path))
+    (root / "out").symlink_to(target.format(tmp=outside))
     assert (await download(client, "RETR out"))[0] == [550]
     assert (await download(client, "RETR out/secret"))[0] == [550]
     assert await upload(client, "STOR out", b"x") == [550]
@@ -91,8 +96,8 @@ async def test_link_that_leads_out(
         _, listing = await download(client, command)
         assert b"out" not in listing
         assert b"d\r\n" in listing
-    assert secret.read_bytes() == SECRET
-    assert names(tmp_path) == ["root", "secret"]
+    assert (outside / "secret").read_bytes() == SECRET
+    assert names(outside) == ["root", "secret"]
     # The link itself is inside, and may be renamed and deleted.
     assert (await client.command("RNFR out")).code == 350
     assert (await client.command("RNTO d/out")).code == 250
@@ -243,7 +248,7 @@ async def test_unreadable(client: RawClient, root: Path, request: pytest.Fixture
     (root / "file").chmod(0)
     (root / "closed").mkdir(0o700)
     (root / "closed" / "file").write_bytes(b"abc")
-    root.chmod(0o755)
+    (root / ".").chmod(0o755)
     request.getfixturevalue("nobody")  # from here on, since the session is made by root
     for name in ("file", "closed/file"):
         assert await download(client, f"RETR {name}") == ([550], b"")

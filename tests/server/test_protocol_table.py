@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,10 +113,8 @@ async def _run(client: RawClient, command: str) -> tuple[int, ...]:
 
 
 async def _drain(data: Data) -> None:
-    try:
+    with contextlib.suppress(ConnectionError):
         await data.read()
-    except ConnectionError:
-        pass
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.id)

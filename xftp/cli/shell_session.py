@@ -22,7 +22,8 @@ _SWITCHES = {"on": True, "off": False}
 async def open_host(state: ShellState, arguments: list[str]) -> None:
     """Connect to a host or a URL and log in."""
     place, port = arguments[0], arguments[1] if len(arguments) > 1 else None
-    if "://" not in place:
+    asks = "://" not in place
+    if asks:
         bare_ipv6 = place.count(":") > 1 and not place.startswith("[")
         place = f"ftp://[{place}]" if bare_ipv6 else f"ftp://{place}"
     url = parse_url(place)
@@ -30,15 +31,19 @@ async def open_host(state: ShellState, arguments: list[str]) -> None:
         if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
             raise ArgumentError(f"a port is a number from 1 to 65535, not {port!r}")
         url = replace(url, port=int(port))
-    await open_url(state, url)
+    await open_url(state, url, asks=asks)
 
 
-async def open_url(state: ShellState, url: FtpUrl) -> None:
-    """Connect, log in, and go to the directory of the URL."""
+async def open_url(state: ShellState, url: FtpUrl, *, asks: bool = False) -> None:
+    """Connect, log in, and go to the directory of the URL.
+
+    asks: ask who logs in, where neither the URL nor netrc tells; otherwise anonymous, as with
+    every other command that takes a URL.
+    """
     session = await state.connect(url)
     if not state.settings.quiet:
         print(f"connected to {url.host}: {printable(session.greeting)}")
-    login = _login_for(state, url)
+    login = _login_for(state, url, asks=asks)
     await _log_in(state, login)
     if url.path:
         await session.cwd(url.path)
@@ -150,8 +155,8 @@ async def _log_in(state: ShellState, login: Login) -> None:
         print(f"logged in as {printable(name)}")
 
 
-def _login_for(state: ShellState, url: FtpUrl) -> Login:
-    """Find who logs in; where nothing is known ask, for nothing means anonymous."""
+def _login_for(state: ShellState, url: FtpUrl, *, asks: bool) -> Login:
+    """Find who logs in; where nothing is known ask if `asks`, else it is anonymous."""
     login = find_login(
         url.host,
         user=url.user or state.settings.user,
@@ -159,7 +164,7 @@ def _login_for(state: ShellState, url: FtpUrl) -> Login:
         netrc_file=state.settings.netrc_file,
         may_ask=can_ask(),
     )
-    if login.user is not None or not state.interactive:
+    if login.user is not None or not (asks and state.interactive):
         return login
     name = ask_line(f"User at {url.host} [{ANONYMOUS}]: ") or ANONYMOUS
     return find_login(

@@ -212,7 +212,7 @@ class PlainReceiver(Transfer):
         if not self._writing:
             self._write(connection)
         if self._ended or pause_s or self._is_full:
-            self._loop.remove_reader(connection.fileno())
+            self._stop_reading(connection)
         if pause_s:
             self._is_pausing = True
             self._later(pause_s, self._end_pause, connection)

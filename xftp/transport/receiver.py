@@ -113,7 +113,7 @@ class RecordReceiver(Transfer):
             self._when_readable(incoming.connection, self._receive, incoming)
 
     def _pause(self, incoming: _Incoming) -> None:
-        self._loop.remove_reader(incoming.connection.fileno())
+        self._stop_reading(incoming.connection)
 
     def _receive(self, incoming: _Incoming) -> None:
         """Receive what is there, as far as the buffer has room."""

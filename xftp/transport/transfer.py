@@ -58,6 +58,7 @@ class Transfer:
         self._connections: list[DataConnection] = []
         self._moved_at = self._loop.time()
         self._jobs: set[asyncio.Future[Any]] = set()
+        self._reading: set[DataConnection] = set()
         self._timers: set[asyncio.TimerHandle] = set()
 
     @property
@@ -193,10 +194,16 @@ class Transfer:
             self._guard(work, *arguments)
             # uvloop calls once when a connection is reset and never again, whatever is left to
             # receive before the error is seen; watched anew, it calls again.
-            if connection.is_reset() and self._loop.remove_reader(connection.fileno()):
+            if connection in self._reading and connection.is_reset():
+                self._loop.remove_reader(connection.fileno())
                 self._loop.add_reader(connection.fileno(), ready)
 
+        self._reading.add(connection)
         self._loop.add_reader(connection.fileno(), ready)
+
+    def _stop_reading(self, connection: DataConnection) -> None:
+        self._reading.discard(connection)
+        self._loop.remove_reader(connection.fileno())
 
     def _when_writable(
         self, connection: DataConnection, work: Callable[..., None], *arguments: Any
@@ -233,7 +240,7 @@ class Transfer:
         self._timers.clear()
         for connection in self._connections:
             if connection.fileno() >= 0:
-                self._loop.remove_reader(connection.fileno())
+                self._stop_reading(connection)
                 self._loop.remove_writer(connection.fileno())
 
     async def _finish_jobs(self) -> None:
