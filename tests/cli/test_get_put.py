@@ -23,9 +23,15 @@ def test_get(xftp: Client, place: Place) -> None:
     done = xftp("get", "-n", "8", *SLOW_ENOUGH, place.url_of("file"))
     assert (xftp.here / "file").read_bytes() == SOME_BYTES
     assert (xftp.here / "file").stat().st_mtime == 1e9
-    assert done.stdout == b""
-    assert done.stderr.startswith(b"file: 300 kB in ")
-    assert done.stderr.endswith(b" over 8 connections\n")
+    assert (done.stdout, done.stderr) == (b"", b""), "quiet in a pipe"
+
+
+def test_summary_of_every_connection(xftp: Client, place: Place) -> None:
+    (place.path / "file").write_bytes(SOME_BYTES)
+    done = xftp("get", "-v", "-n", "8", *SLOW_ENOUGH, place.url_of("file"))
+    assert b"\nfile: 300 kB in " in done.stderr
+    assert b" over 8 connections\n" in done.stderr
+    assert b"\n  connection 7: " in done.stderr
 
 
 def test_get_without_times(xftp: Client, place: Place) -> None:
@@ -40,9 +46,10 @@ def test_more_connections_than_allowed_are_cut_and_said_so(
     xftp: Client, place: Place, count: str
 ) -> None:
     (place.path / "file").write_bytes(SOME_BYTES)
-    done = xftp("get", "-n", count, *SLOW_ENOUGH, place.url_of("file"))
-    assert b" 8 " in done.stderr.splitlines()[0]
-    assert b"over 8 connections" in done.stderr
+    done = xftp("get", "--json", "-n", count, *SLOW_ENOUGH, place.url_of("file"))
+    (said,) = done.stderr.splitlines()
+    assert b" 8 " in said
+    assert len(json.loads(done.stdout)["connections"]) == 8
 
 
 def test_get_quietly(xftp: Client, place: Place) -> None:
@@ -126,10 +133,10 @@ def test_choices_for_an_existing_file(
 def test_put(xftp: Client, place: Place) -> None:
     (xftp.here / "file").write_bytes(SOME_BYTES)
     os.utime(xftp.here / "file", (1e9, 1e9))
-    done = xftp("put", "-n", "8", *SLOW_ENOUGH, "file", place.url_of("there"))
+    done = xftp("put", "-v", "-n", "8", *SLOW_ENOUGH, "file", place.url_of("there"))
     assert (place.path / "there").read_bytes() == SOME_BYTES
     assert (place.path / "there").stat().st_mtime == 1e9
-    assert done.stderr.endswith(b" over 8 connections\n")
+    assert b" over 8 connections\n" in done.stderr
 
 
 def test_put_keeps_the_name_in_a_directory(xftp: Client, place: Place) -> None:

@@ -196,13 +196,23 @@ class Site:
         """Start a program; it is ended with the block."""
         return running(command, cwd=self.here, log=self.here / "started.log")
 
-    def kill_when(self, condition: Callable[[], bool], what: str, *command: str | bytes) -> None:
-        """Start a program, kill it once `condition` holds, and wait until the server knows."""
+    def kill_when(
+        self,
+        condition: Callable[[], bool],
+        what: str,
+        *command: str | bytes,
+        is_ours: bool = True,
+    ) -> None:
+        """Start a program and kill it once `condition` holds.
+
+        is_ours: wait until the daemon has noticed.
+        """
         with self.started(*command) as process:
             wait_for(lambda: condition() or process.poll() is not None, what)
             assert process.poll() is None, f"{command} ended before it could be killed"
             process.kill()
-        self.wait_until_left()
+        if is_ours:
+            self.wait_until_left()
 
     # -- what the daemon says --------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from xftp.protocol.records import (
     RECORD_BYTES,
     IncomingBatch,
     OutgoingBatch,
+    parse_short,
     record_count,
     span_bytes,
     wire_bytes,
@@ -52,11 +53,13 @@ class Rebuilt:
         self.size = size
         self.data = bytearray(size)
         self.held = RecordSet()
-        self.batches = [IncomingBatch(capacity) for _ in range(connections)]
+        self.rests = [b""] * connections
+        self.batch = IncomingBatch(capacity)
 
     def feed(self, connection: int, data: bytes) -> None:
+        batch = self.batch
         while data:
-            batch = self.batches[connection]
+            batch.begin(self.rests[connection])
             room = batch.room(len(data))
             room[:] = data[: len(room)]
             batch.filled(len(room))
@@ -67,9 +70,7 @@ class Rebuilt:
                 for payload in run.payloads:
                     self.data[at : at + len(payload)] = payload
                     at += len(payload)
-            following = IncomingBatch(batch.capacity)
-            batch.carry_over(following)
-            self.batches[connection] = following
+            self.rests[connection] = batch.rest()
 
 
 def test_layout_of_a_record() -> None:
@@ -110,20 +111,18 @@ def test_every_split_of_a_record() -> None:
     """Two records cut into two pieces at every byte boundary."""
     data = content(8192 + 100)
     wire = seal(data, 0, 2)
-    batch, spare = IncomingBatch(2), IncomingBatch(2)
+    batch = IncomingBatch(2)
     for cut in range(len(wire) + 1):
-        batch.clear()
-        taken = b""
+        taken = rest = b""
         for piece in (wire[:cut], wire[cut:]):
+            batch.begin(rest)
             batch.room(len(piece))[:] = piece
             batch.filled(len(piece))
             for run in batch.take(len(data)):
                 taken += b"".join(run.payloads)
-            spare.clear()
-            batch.carry_over(spare)
-            batch, spare = spare, batch
+            rest = batch.rest()
         assert taken == data, cut
-        assert batch.rest() is None
+        assert rest == b""
 
 
 @settings(max_examples=150, deadline=None)
@@ -146,7 +145,7 @@ def test_any_order_split_and_repetition_rebuilds_the_file(data: st.DataObject) -
         del streams[at][:piece]
     assert bytes(rebuilt.data) == original
     assert list(rebuilt.held.missing(0, count)) == []
-    assert all(batch.rest() is None for batch in rebuilt.batches)
+    assert not any(rebuilt.rests)
 
 
 @settings(max_examples=100, deadline=None)
@@ -173,6 +172,7 @@ def test_number_beyond_the_end() -> None:
 
 
 def fill(batch: IncomingBatch, wire: bytes) -> None:
+    batch.begin(b"")
     batch.room(len(wire))[:] = wire
     batch.filled(len(wire))
 
@@ -182,16 +182,15 @@ def test_rest_without_a_known_size() -> None:
     batch = IncomingBatch(3)
     fill(batch, seal(data, 0, 2))
     assert [(run.first, run.count) for run in batch.take(None)] == [(0, 1)]
-    rest = batch.rest()
-    assert rest is not None
-    assert (rest[0], bytes(rest[1])) == (1, data[8192:])
+    assert parse_short(batch.rest()) == (1, data[8192:])
 
 
-def test_end_inside_a_number() -> None:
-    batch = IncomingBatch(1)
-    fill(batch, b"\0\0\0")
-    with pytest.raises(RecordError, match="inside a sequence number"):
-        batch.rest()
+def test_ends_of_a_connection() -> None:
+    assert parse_short(b"") is None
+    assert parse_short(b"\0\0\1\2") == (258, b"")
+    for cut in (1, 2, 3):
+        with pytest.raises(RecordError, match="inside a sequence number"):
+            parse_short(bytes(cut))
 
 
 def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import RawClient, raw_session, running_server
 from xftp.server import Server
+from xftp.transport.channels import PassiveChannel
 
 from .support import (
     Data,
@@ -220,6 +221,14 @@ async def test_listener_is_gone_after_use(client: RawClient, root: Path) -> None
             assert await outcome(client) == [150, 226]
         with pytest.raises(ConnectionRefusedError):
             await dial(port)
+
+
+async def test_connection_that_comes_too_late_is_closed_politely() -> None:
+    """With the listener it would be reset, which looks like a failure."""
+    channel = PassiveChannel.listen("127.0.0.1", "127.0.0.1", limit=2)
+    with socket.create_connection(("127.0.0.1", channel.endpoint.port)) as sock:
+        channel.close()  # the event loop had no chance to accept
+        assert sock.recv(1) == b""
 
 
 async def test_a_range_of_one_port(root: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -158,33 +159,61 @@ async def test_abort_of_nothing(client: RawClient, root: Path) -> None:
     assert (await client.command("STOR file")).code == 425
 
 
+class _SlowOpening:
+    """Lets PartialFile.open wait until `go_on`."""
+
+    def __init__(self, patched: pytest.MonkeyPatch) -> None:
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._open = PartialFile.open
+        patched.setattr(PartialFile, "open", self._wait)
+
+    def _wait(self, *arguments: Any, **named: Any) -> PartialFile:
+        self._loop.call_soon_threadsafe(self.begun.set)
+        asyncio.run_coroutine_threadsafe(self.go_on.wait(), self._loop).result()
+        return self._open(*arguments, **named)
+
+
 @pytest.mark.parametrize("command", ["STOR file", "APPE file"])
 async def test_abort_while_the_file_is_opened(
-    client: RawClient, root: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    client: RawClient,
+    server: Server,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
 ) -> None:
     """The file that the aborted command did not get is closed: its lock is gone."""
     (root / "file").write_bytes(b"old")
-    opening = PartialFile.open
-    go_on = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def slow_open(*arguments: object, **named: object) -> PartialFile:
-        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
-        return opening(*arguments, **named)  # type: ignore[arg-type]
-
+    (session,) = server._sessions
     with monkeypatch.context() as patched:
-        patched.setattr(PartialFile, "open", slow_open)
+        opening = _SlowOpening(patched)
         await plain(client)
-        client.send(command, "ABOR")
-        await asyncio.wait_for(client.writer.drain(), 5)
-        loop.call_later(0.05, go_on.set)
-        found = await codes(client, 2)
-        assert found in ([426, 226], [150, 426])
-        if found == [150, 426]:
-            assert await codes(client, 1) == [226]
+        client.send(command)
+        await asyncio.wait_for(opening.begun.wait(), 10)
+        client.send("ABOR")
+        await until(lambda: session._aborts == 1)
+        opening.go_on.set()
+        assert await codes(client, 2) == [426, 226]
     assert names(root) == ["file"]
     assert await upload(client, "STOR file", b"new") == [150, 226]
     assert (root / "file").read_bytes() == b"new"
+
+
+async def test_status_while_the_file_is_opened_waits(
+    client: RawClient, server: Server, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (session,) = server._sessions
+    opening = _SlowOpening(monkeypatch)
+    data = await plain(client)
+    client.send("STOR file")
+    await asyncio.wait_for(opening.begun.wait(), 10)
+    client.send("STAT")
+    await until(lambda: session.control.has_waiting)
+    opening.go_on.set()
+    assert await codes(client, 2) == [150, 211]
+    await data.finish(b"abc")
+    assert await codes(client, 1) == [226]
 
 
 async def test_status_while_data_moves(client: RawClient, root: Path) -> None:
@@ -276,11 +305,15 @@ async def test_killed_client_is_no_success(server: Server, root: Path) -> None:
             (root / "file.xftp.part").unlink()
 
 
-async def test_killed_client_in_ascii_is_no_success(server: Server, root: Path) -> None:
-    """An announced size proves nothing where line ends change it."""
+@pytest.mark.parametrize(("type_", "announced"), [("A", 3), ("I", 2)])
+async def test_killed_client_with_a_size_that_proves_nothing(
+    server: Server, root: Path, type_: str, announced: int
+) -> None:
+    """In ASCII line ends change it; and what is less than what came is not the file's."""
     async with raw_session(server) as client:
+        assert (await client.command(f"TYPE {type_}")).code == 200
         data = await plain(client)
-        client.send("ALLO 3", "STOR file")
+        client.send(f"ALLO {announced}", "STOR file")
         assert await codes(client, 2) == [200, 150]
         await data.send(b"abc")
         await has_moved(client, 3)

@@ -124,9 +124,9 @@ async def test_odd_lines(client: RawClient, line: bytes, expected: list[int]) ->
 async def test_client_that_closes_its_half(server: Server) -> None:
     """Commands sent before are executed all the same."""
     client = await RawClient.connect("127.0.0.1", server.server_port)
-    client.send("USER anonymous", "PASS x", "MKD a", "PWD", "QUIT")
+    client.send("USER anonymous", "PASS x", "MKD a", "MKD b", "PWD", "RMD a", "STAT /")
     client.writer.write_eof()
-    assert await codes(client, 5) == [331, 230, 257, 257, 221]
+    assert await codes(client, 7) == [331, 230, 257, 257, 257, 250, 212]
     await _closes(client)
     await client.close()
 

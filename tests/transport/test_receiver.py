@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from xftp.errors import RecordError, TransferAborted
+from xftp.transport.disk import Patience
 from xftp.transport.plain import PlainReceiver
-from xftp.transport.receiver import RecordReceiver
+from xftp.transport.receiver import BUFFERS, RecordReceiver
 
 from .support import content, dial, listening, partial, record, reset, send_all
 
@@ -183,11 +184,21 @@ async def test_plain_shorter_than_announced(tmp_path: Path) -> None:
         await PlainReceiver(channel, lambda *_: None, 6).run()
 
 
-async def test_memory_is_bounded_by_the_connections(tmp_path: Path) -> None:
-    """One buffer for each connection and one spare, however much arrives."""
-    big = content(3_000_000)
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_buffers_are_bounded(tmp_path: Path, at_once: bool) -> None:
+    """One buffer while writes are done at once, BUFFERS while threads write, then reading waits."""
+    big = content(9_000_000)
     numbers = range(-(-len(big) // 8192))
     streams = [b"".join(record(n, big) for n in numbers[start::4]) for start in range(4)]
-    receiver = await receive(tmp_path / "file", streams, len(big))
+    channel = listening(4, 4)
+    target = partial(tmp_path / "file")
+    target.patience = Patience("tmpfs" if at_once else "nfs")
+    receiver = RecordReceiver(channel, target, len(big))
+    running = asyncio.create_task(receiver.run())
+    socks = [await dial(channel) for _ in streams]
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(send_all(s, data) for s, data in zip(socks, streams, strict=True)))
+        await running
+    target.commit(len(big))
     assert (tmp_path / "file").read_bytes() == big
-    assert len(receiver._incoming) == 4
+    assert len(receiver._buffers) <= (1 if at_once else BUFFERS)

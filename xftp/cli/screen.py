@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 class Screen:
     """The person's side of standard error: notices, the transcript, bars, summaries."""
 
-    def __init__(self, *, verbose: bool = False, quiet: bool = False) -> None:
+    def __init__(
+        self, *, verbose: bool = False, quiet: bool = False, in_dialogue: bool = False
+    ) -> None:
+        """Choose what is said; in_dialogue: success is an answer that is waited for."""
         self.verbose = verbose
         self.quiet = quiet
+        self._says_success = verbose or in_dialogue or sys.stderr.isatty()
         self._bars: Bars | None = None
 
     def notice(self, sentence: str) -> None:
@@ -56,8 +60,11 @@ class Screen:
                 self._bars = None
 
     def done(self, name: str, report: TransferReport) -> None:
-        """Say what a finished transfer achieved; with -v also each connection."""
-        if self.quiet:
+        """Say what a finished transfer achieved; with -v also each connection.
+
+        In a pipe nothing is said: who runs this from a script or cron wants to hear of trouble.
+        """
+        if self.quiet or not self._says_success:
             return
         self._say(summary(name, report))
         for each in report.connections if self.verbose else ():

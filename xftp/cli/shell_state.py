@@ -22,7 +22,7 @@ class ShellState:
         self.settings = settings
         """Replaced when a word of the shell changes one."""
         self.interactive = interactive
-        self.screen = Screen(verbose=settings.verbose, quiet=settings.quiet)
+        self.screen = Screen(verbose=settings.verbose, quiet=settings.quiet, in_dialogue=True)
         self.session: Session | None = None
         self.is_over = False
         self.confirms = interactive

@@ -121,13 +121,11 @@ def _numbers_at(count: int) -> struct.Struct:
 
 
 class IncomingBatch:
-    """A buffer of up to `capacity` records as they arrive on one connection.
+    """A buffer of up to `capacity` records as they arrive.
 
-    Fill `room()`, tell `filled(n)`, then `take()` the complete records; `carry_over` moves a record
-    that has only partly arrived to the buffer that goes on in this one's place.
-
-    size: the bytes that the sequence numbers count through, None while unknown. Without it a short
-    last record is only known when the connection ends: see `rest`.
+    `begin` with what a connection left over the last time, fill `room()`, tell `filled(n)`, then
+    `take()` the complete records and keep the `rest()`, a record that has only partly arrived. So
+    one buffer serves all connections in turn.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -142,15 +140,6 @@ class IncomingBatch:
     def __len__(self) -> int:
         return self._end
 
-    @property
-    def is_full(self) -> bool:
-        return self._end == len(self._view)
-
-    @property
-    def has_record(self) -> bool:
-        """Whether at least one full-sized record is complete."""
-        return self._end >= RECORD_BYTES
-
     def room(self, limit: int | None = None) -> memoryview:
         """Give the place for the next bytes, at most `limit` of them."""
         return self._view[self._end : None if limit is None else self._end + limit]
@@ -159,23 +148,18 @@ class IncomingBatch:
         """Note that `count` bytes were put into `room()`."""
         self._end += count
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._end = 0
-
-    def carry_over(self, other: IncomingBatch) -> None:
-        """Move the bytes behind the last complete record into the empty buffer `other`."""
-        start = self._end - self._end % RECORD_BYTES
-        other._view[: self._end - start] = self._view[start : self._end]
-        other._end = self._end - start
-        self._end = start
+    def begin(self, rest: bytes) -> None:
+        """Start with the bytes of a record that has partly arrived; forget everything else."""
+        self._end = len(rest)
+        self._view[: self._end] = rest
 
     def take(self, size: int | None) -> list[Run]:
         """Give the complete records as runs of consecutive ones; their bytes stay in the buffer.
 
-        The buffer must not be filled again before the runs were used; then `carry_over`.
-        A short last record that is complete is given too where `size` is known, and what follows
-        it on the connection is moved up behind it.
+        size: the bytes that the sequence numbers count through, None while unknown. Where it is
+        known, a short last record that is complete is given too; without it that is only known
+        when the connection ends (see `parse_short`). The buffer must not be used again before the
+        runs were.
 
         Raises RecordError if a sequence number lies beyond the end of the file.
         """
@@ -251,15 +235,19 @@ class IncomingBatch:
     def _run(self, numbers: tuple[int, ...], begin: int, end: int, slot: int) -> Run:
         return Run(numbers[begin], end - begin, self._payloads[slot + begin : slot + end])
 
-    def rest(self) -> tuple[int, memoryview] | None:
-        """Give the record that the end of the connection cut short: its number and its bytes.
+    def rest(self) -> bytes:
+        """Copy the bytes behind the last complete record, after `take`."""
+        return bytes(self._view[self._end - self._end % RECORD_BYTES : self._end])
 
-        None if the connection ended on a record boundary. Call after `take` and `carry_over`.
-        Raises RecordError if not even the sequence number is complete.
-        """
-        start = self._end - self._end % RECORD_BYTES
-        if start == self._end:
-            return None
-        if self._end - start < HEADER_BYTES:
-            raise RecordError("the data connection ended inside a sequence number")
-        return self._number_at(start), self._view[start + HEADER_BYTES : self._end]
+
+def parse_short(rest: bytes) -> tuple[int, bytes] | None:
+    """Read the record that the end of a connection cut short: its number and its bytes.
+
+    None if the connection ended on a record boundary. Raises RecordError if not even the sequence
+    number is complete.
+    """
+    if not rest:
+        return None
+    if len(rest) < HEADER_BYTES:
+        raise RecordError("the data connection ended inside a sequence number")
+    return int.from_bytes(rest[:HEADER_BYTES], "big"), rest[HEADER_BYTES:]

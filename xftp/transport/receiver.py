@@ -1,17 +1,23 @@
 """Connections to file: records from N of them.
 
-Received batches are written by one thread at a time. While it writes, the connections fill their
-next buffers, so a slow disk makes batches larger, and a full set of buffers stops the reading:
-memory is bounded by N + 1 buffers, whatever the file's size.
+One buffer takes what each connection has in turn, and is written at once: it stays in the
+processor's cache. A file system that makes us wait is written to by threads, each with a buffer of
+its own; when all are out, reading stops. Memory is bounded, whatever the file's size.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 
 from xftp.errors import RecordError, TransferAborted
-from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES, IncomingBatch, Run, record_count
+from xftp.protocol.records import (
+    CHUNK_BYTES,
+    RECORD_BYTES,
+    IncomingBatch,
+    Run,
+    parse_short,
+    record_count,
+)
 from xftp.protocol.recordset import RecordSet
 
 from .channels import DataChannel
@@ -20,8 +26,11 @@ from .files import PartialFile
 from .ratelimit import RateLimit
 from .transfer import Progress, Transfer
 
-BATCH_RECORDS = 128
-"""Records of one buffer: 1 MiB."""
+BATCH_RECORDS = 32
+"""Records of one buffer: 256 KiB, which a processor's own cache holds."""
+
+BUFFERS = 8
+"""Buffers of one transfer at most, while threads write."""
 
 CHECKPOINT_S = 5.0
 CHECKPOINT_BYTES = 64 * 1024 * 1024
@@ -33,14 +42,13 @@ once nothing else is missing; or 2 RTT, if that is longer."""
 
 
 class _Incoming:
-    """One connection of a RecordReceiver and the buffer it fills."""
+    """One connection of a RecordReceiver."""
 
     def __init__(self, connection: DataConnection) -> None:
         self.connection = connection
-        self.buffer = IncomingBatch(BATCH_RECORDS)
-        self.at_end = False
+        self.rest = b""
+        """A record that has only partly arrived."""
         self.is_finished = False
-        self.is_pausing = False
 
 
 class RecordReceiver(Transfer):
@@ -68,9 +76,9 @@ class RecordReceiver(Transfer):
         self._total = None if size is None else record_count(size)
         self._target = target
         self._incoming: list[_Incoming] = []
-        self._spare = IncomingBatch(BATCH_RECORDS)
-        self._ready: deque[_Incoming] = deque()
-        self._writing = False
+        self._buffers = [IncomingBatch(BATCH_RECORDS)]
+        self._buffers_out = 0
+        self._starved: list[_Incoming] = []
         self._short: tuple[int, int] | None = None
         self._grace_running = False
         self._grace_over = False
@@ -109,35 +117,45 @@ class RecordReceiver(Transfer):
         self._resume(incoming)
 
     def _resume(self, incoming: _Incoming) -> None:
-        if not (incoming.at_end or incoming.buffer.is_full or incoming.is_pausing):
+        if not incoming.is_finished:
             self._when_readable(incoming.connection, self._receive, incoming)
 
     def _pause(self, incoming: _Incoming) -> None:
         self._stop_reading(incoming.connection)
 
     def _receive(self, incoming: _Incoming) -> None:
-        """Receive what is there, as far as the buffer has room."""
-        buffer = incoming.buffer
+        """Receive what is there and write the records that are complete."""
+        buffer = self._take_buffer()
+        if buffer is None:
+            self._pause(incoming)
+            self._starved.append(incoming)
+            return
+        buffer.begin(incoming.rest)
         try:
             received = incoming.connection.receive_into(buffer.room(self._read_bytes))
         except OSError as error:
+            self._buffers.append(buffer)
             self._lost(incoming, error)
             return
-        if received is None:
+        if not received:
+            self._buffers.append(buffer)
+            if received == 0:
+                self._finish(incoming)
             return
         buffer.filled(received)
-        incoming.at_end = received == 0
         self._moved_at = self._loop.time()
         pause_s = self._limit.spend(received, self._moved_at) if self._limit else 0.0
-        if incoming not in self._ready:
-            self._ready.append(incoming)
-        if not self._writing:
-            self._write_next()
-        if incoming.at_end or incoming.buffer.is_full or pause_s:
-            self._pause(incoming)
         if pause_s:
-            incoming.is_pausing = True
-            self._later(pause_s, self._end_pause, incoming)
+            self._pause(incoming)
+            self._later(pause_s, self._resume, incoming)
+        runs = self._new_runs(buffer.take(self.size))
+        incoming.rest = buffer.rest()
+        self._write(incoming.connection, runs, buffer)
+
+    def _take_buffer(self) -> IncomingBatch | None:
+        if self._buffers:
+            return self._buffers.pop()
+        return IncomingBatch(BATCH_RECORDS) if self._buffers_out < BUFFERS else None
 
     def _lost(self, incoming: _Incoming, error: OSError) -> None:
         """End the transfer, unless the connection brought nothing and the records will tell.
@@ -146,33 +164,32 @@ class RecordReceiver(Transfer):
         """
         if incoming.connection.bytes_received or self._total is None:
             self._broken(incoming.connection, error)
-            return
-        incoming.at_end = incoming.is_finished = True
+        else:
+            self._finish(incoming)
+
+    def _finish(self, incoming: _Incoming) -> None:
+        """Note the end of a connection, and look at what it cut short."""
         self._pause(incoming)
+        incoming.is_finished = True
+        try:
+            short = parse_short(incoming.rest)
+        except RecordError as error:
+            raise TransferAborted(str(error)) from error
+        if short is not None:
+            self._take_short(incoming.connection, *short)
         self._check_complete()
 
-    def _end_pause(self, incoming: _Incoming) -> None:
-        incoming.is_pausing = False
-        self._resume(incoming)
+    def _take_short(self, connection: DataConnection, number: int, data: bytes) -> None:
+        """Take a record that its connection's end cut short: the last one, if the size allows."""
+        if self.size is not None and not (self.size == 0 and number == 0 and not data):
+            raise TransferAborted(f"the data connection ended inside record {number}")
+        if self._short is not None and self._short != (number, len(data)):
+            raise TransferAborted("two data connections ended inside a record")
+        self._short = (number, len(data))
+        if number not in self.held and data:
+            self._write(connection, [Run(number, 1, [memoryview(data)])], None)
 
     # -- writing -------------------------------------------------------------------------------
-
-    def _write_next(self) -> None:
-        """Write the complete records of the next connection that has some."""
-        while self._ready and not self._writing:
-            incoming = self._ready.popleft()
-            runs = self._new_runs(incoming.buffer.take(self.size))
-            if incoming.buffer.has_record:
-                self._swap_buffer(incoming)
-            if runs:
-                if incoming.at_end:
-                    self._ready.append(incoming)
-                self._write(incoming, runs)
-            elif incoming.at_end and not incoming.is_finished:
-                incoming.is_finished = True
-                self._look_at_end(incoming)
-        if not self._writing:
-            self._check_complete()
 
     def _new_runs(self, runs: Sequence[Run]) -> list[Run]:
         """Leave out the records that are held already: the first copy counts."""
@@ -182,42 +199,35 @@ class RecordReceiver(Transfer):
                 new.append(run if end - first == run.count else run.part(first, end))
         return new
 
-    def _swap_buffer(self, incoming: _Incoming) -> None:
-        """Let the connection go on in the spare buffer, with the record that is incomplete.
-
-        The full one becomes the spare: it is written before the next swap.
-        """
-        full, incoming.buffer = incoming.buffer, self._spare
-        was_full = full.is_full
-        incoming.buffer.clear()
-        full.carry_over(incoming.buffer)
-        self._spare = full
-        if was_full:
-            self._resume(incoming)
-
-    def _write(self, incoming: _Incoming, runs: list[Run]) -> None:
-        """Write `runs`, now or in a thread; `_writing` tells which."""
+    def _write(
+        self, connection: DataConnection, runs: list[Run], buffer: IncomingBatch | None
+    ) -> None:
+        """Write `runs`, now or in a thread; the buffer that holds them comes back afterwards."""
         offset, target = self._target.offset, self._target
 
         def work() -> int:
             return sum(target.write(run.payloads, offset + run.first * CHUNK_BYTES) for run in runs)
 
+        def written(size: int) -> None:
+            if buffer is not None:
+                self._buffers.append(buffer)
+            for run in runs:
+                self.held.add(run.first, run.first + run.count)
+            self._moved(connection, size)
+            self._checkpoint()
+            self._check_complete()
+
         def written_late(size: int) -> None:
-            self._writing = False
-            self._written(incoming, runs, size)
-            self._write_next()
+            self._buffers_out -= 1
+            written(size)
+            while self._starved:
+                self._resume(self._starved.pop())
 
-        size = self._work(target.patience, work, written_late)
+        size = self._work(target.patience, work, written_late) if runs else 0
         if size is None:
-            self._writing = True
+            self._buffers_out += 1
         else:
-            self._written(incoming, runs, size)
-
-    def _written(self, incoming: _Incoming, runs: list[Run], size: int) -> None:
-        for run in runs:
-            self.held.add(run.first, run.first + run.count)
-        self._moved(incoming.connection, size)
-        self._checkpoint()
+            written(size)
 
     def _checkpoint(self) -> None:
         """Bring the journal up to date, beside the transfer."""
@@ -239,29 +249,12 @@ class RecordReceiver(Transfer):
 
     # -- the end -------------------------------------------------------------------------------
 
-    def _look_at_end(self, incoming: _Incoming) -> None:
-        """Look at what the end of a connection cut short."""
-        try:
-            rest = incoming.buffer.rest()
-        except RecordError as error:
-            raise TransferAborted(str(error)) from error
-        if rest is None:
-            return
-        number, data = rest
-        if self.size is not None and not (self.size == 0 and number == 0 and not data):
-            raise TransferAborted(f"the data connection ended inside record {number}")
-        if self._short is not None and self._short != (number, len(data)):
-            raise TransferAborted("two data connections ended inside a record")
-        self._short = (number, len(data))
-        if number not in self.held and data:
-            self._write(incoming, [Run(number, 1, [data])])
-
     def _settled(self) -> None:
         self._check_complete()
 
     def _check_complete(self) -> None:
         """See whether this was all; it is if nothing is missing and nothing may follow."""
-        if self._writing or self._ready or not self._incoming:
+        if self._buffers_out or not self._incoming:
             return
         all_ended = all(incoming.is_finished for incoming in self._incoming)
         waiting = self._channel.may_bring_more and self._channel.expected is not None
