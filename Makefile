@@ -6,6 +6,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 
 TEST_PACKAGES := curl lftp tnftp vsftpd
+BPF_PACKAGES := clang llvm libbpf-dev
 BENCH_PACKAGES := $(TEST_PACKAGES) globus-gridftp-server-progs globus-gass-copy-progs
 
 # Tests wait for the network more than they compute, so more workers than small machines have cores.
@@ -14,13 +15,16 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 
-.PHONY: help demo test check bench clean
+BPF_OBJECTS := $(patsubst tuning/bpf/%.c,tuning/bpf/objects/%.bpf.o,$(wildcard tuning/bpf/*.c))
+
+.PHONY: help demo test check bench bpf clean
 
 help:
 	@echo "make demo    send a 256 MB file over 1 and over 8 connections, there and back"
 	@echo "make test    run the tests        (PYTEST_ARGS='-k striping')"
 	@echo "make check   formatter, linter, type checker"
 	@echo "make bench   compare with GridFTP, lftp, curl and cp        (BENCH_ARGS='--repeat 5')"
+	@echo "make bpf     compile the congestion-control programs, whose objects are committed"
 	@echo "make clean   remove what the other targets made"
 
 $(READY): setup.cfg pyproject.toml
@@ -44,6 +48,17 @@ check: $(READY)
 bench: $(READY)
 	@sh tools/debian-packages.sh $(BENCH_PACKAGES)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
+
+# The objects fit every kernel that describes its types (BTF), so users need no compiler.
+bpf:
+	@sh tools/debian-packages.sh $(BPF_PACKAGES)
+	@$(MAKE) --no-print-directory $(BPF_OBJECTS)
+
+# DWARF is left out; what the loader reads (.BTF, .BTF.ext) stays.
+tuning/bpf/objects/%.bpf.o: tuning/bpf/%.c tuning/bpf/common.h tuning/bpf/standard.h
+	@mkdir -p $(@D)
+	clang -target bpf -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -c $< -o $@
+	llvm-strip --strip-debug $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

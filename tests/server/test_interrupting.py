@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ import pytest
 
 from tests.support import RawClient, raw_session
 from xftp.server import Server
+from xftp.server.control import ControlConnection
 from xftp.transport.files import PartialFile
 
 from .support import (
     CHUNK,
+    WAIT_S,
     codes,
     download,
     has_moved,
@@ -164,14 +167,14 @@ class _SlowOpening:
 
     def __init__(self, patched: pytest.MonkeyPatch) -> None:
         self.begun = asyncio.Event()
-        self.go_on = asyncio.Event()
+        self.go_on = threading.Event()
         self._loop = asyncio.get_running_loop()
         self._open = PartialFile.open
         patched.setattr(PartialFile, "open", self._wait)
 
     def _wait(self, *arguments: Any, **named: Any) -> PartialFile:
         self._loop.call_soon_threadsafe(self.begun.set)
-        asyncio.run_coroutine_threadsafe(self.go_on.wait(), self._loop).result()
+        assert self.go_on.wait(WAIT_S)
         return self._open(*arguments, **named)
 
 
@@ -305,22 +308,46 @@ async def test_killed_client_is_no_success(server: Server, root: Path) -> None:
             (root / "file.xftp.part").unlink()
 
 
-@pytest.mark.parametrize(("type_", "announced"), [("A", 3), ("I", 2)])
-async def test_killed_client_with_a_size_that_proves_nothing(
-    server: Server, root: Path, type_: str, announced: int
+@pytest.mark.parametrize(
+    ("type_", "announced", "code"),
+    [("I", 3, 226), ("I", 2, 426), ("I", None, 426), ("A", 3, 426), ("A", None, 426)],
+)
+async def test_only_the_exact_size_proves_more_than_a_live_client(
+    client: RawClient,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    type_: str,
+    announced: int | None,
+    code: int,
 ) -> None:
     """In ASCII line ends change it; and what is less than what came is not the file's."""
-    async with raw_session(server) as client:
-        assert (await client.command(f"TYPE {type_}")).code == 200
-        data = await plain(client)
-        client.send(f"ALLO {announced}", "STOR file")
-        assert await codes(client, 2) == [200, 150]
-        await data.send(b"abc")
-        await has_moved(client, 3)
-        data.writer.close()
-        client.writer.close()
-        await until(lambda: server.session_count == 0)
-    assert names(root) == ["file.xftp.part"]
+
+    async def is_gone(control: ControlConnection) -> bool:
+        return False
+
+    monkeypatch.setattr(ControlConnection, "is_alive", is_gone)
+    assert (await client.command(f"TYPE {type_}")).code == 200
+    if announced is not None:
+        assert (await client.command(f"ALLO {announced}")).code == 200
+    assert await upload(client, "STOR file", b"abc") == [150, code]
+    assert names(root) == ["file" if code == 226 else "file.xftp.part"]
+
+
+@pytest.mark.parametrize(("announced", "code"), [(3, 226), (None, 426)])
+async def test_records_of_a_client_that_is_gone(
+    client: RawClient,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    announced: int | None,
+    code: int,
+) -> None:
+    async def is_gone(control: ControlConnection) -> bool:
+        return False
+
+    monkeypatch.setattr(ControlConnection, "is_alive", is_gone)
+    said = await upload_records(client, "STOR file", records(b"abc"), size=announced)
+    assert said == [150, code]
+    assert (root / "file").exists() == (code == 226)
 
 
 async def test_abort_does_not_disturb_other_sessions(

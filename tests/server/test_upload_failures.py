@@ -6,15 +6,29 @@ import asyncio
 import errno
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support import RawClient
+from xftp.server import Server
 from xftp.transport.files import PartialFile
 
-from .support import codes, dealt, names, outcome, pattern, plain, records, upload, upload_records
+from .support import (
+    WAIT_S,
+    codes,
+    dealt,
+    names,
+    outcome,
+    pattern,
+    plain,
+    records,
+    until,
+    upload,
+    upload_records,
+)
 
 
 @pytest.fixture
@@ -102,16 +116,17 @@ async def test_failing_end(client: RawClient, root: Path, monkeypatch: pytest.Mo
 
 
 async def test_abort_while_the_file_is_put_in_its_place(
-    client: RawClient, root: Path, monkeypatch: pytest.MonkeyPatch
+    client: RawClient, server: Server, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too late: the upload is done, and the ABOR finds nothing."""
+    (session,) = server._sessions
     committing = PartialFile.commit
     loop = asyncio.get_running_loop()
-    begun, go_on = asyncio.Event(), asyncio.Event()
+    begun, go_on = asyncio.Event(), threading.Event()
 
     def slow(*arguments: object, **named: object) -> None:
         loop.call_soon_threadsafe(begun.set)
-        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
+        assert go_on.wait(WAIT_S)
         committing(*arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(PartialFile, "commit", slow)
@@ -120,7 +135,8 @@ async def test_abort_while_the_file_is_put_in_its_place(
     await data.finish(b"abc")
     await asyncio.wait_for(begun.wait(), 10)
     client.send("ABOR")
-    loop.call_later(0.05, go_on.set)
+    await until(lambda: session.control.has_waiting)
+    go_on.set()
     assert await outcome(client) == [150, 226]
     assert await codes(client, 1) == [225]
     assert (root / "file").read_bytes() == b"abc"

@@ -1,0 +1,86 @@
+"""A long link between two TUN devices: python -m tests.tuning.delay_line JSON.
+
+Every packet read from one descriptor is written to the other one delay later. A direction may also
+have a rate with a drop-tail queue before it, and lose packets at random. The lab has the real
+emulator; this is what a test of congestion control cannot do without.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import sys
+import time
+from collections import deque
+
+MAX_PACKET_BYTES = 65536
+READ_AT_ONCE = 64
+
+
+class Direction:
+    """One way of the link."""
+
+    def __init__(
+        self,
+        source: int,
+        target: int,
+        delay_s: float,
+        rate_bps: float | None,
+        queue_bytes: int | None,
+        loss: float,
+        seed: int,
+    ) -> None:
+        self.source, self.target = source, target
+        self._delay_s = delay_s
+        self._rate_bps, self._queue_bytes = rate_bps, queue_bytes
+        self._loss, self._random = loss, random.Random(seed)
+        self._idle_from = 0.0
+        self._waiting: deque[tuple[float, bytes]] = deque()
+
+    def take(self, now: float) -> None:
+        """Read what the device has, and note when each packet is due at the other end."""
+        for _ in range(READ_AT_ONCE):
+            try:
+                packet = os.read(self.source, MAX_PACKET_BYTES)
+            except BlockingIOError:
+                return
+            due = self._end_of_transmission(now, len(packet))
+            if due is not None and self._random.random() >= self._loss:
+                self._waiting.append((due + self._delay_s, packet))
+
+    def _end_of_transmission(self, now: float, size_bytes: int) -> float | None:
+        if self._rate_bps is None:
+            return now
+        begin = max(now, self._idle_from)
+        queued_bytes = (begin - now) * self._rate_bps / 8
+        if self._queue_bytes is not None and queued_bytes + size_bytes > self._queue_bytes:
+            return None
+        self._idle_from = begin + size_bytes * 8 / self._rate_bps
+        return self._idle_from
+
+    def give(self, now: float) -> float | None:
+        """Write what is due; tell when the next packet is."""
+        while self._waiting and self._waiting[0][0] <= now:
+            os.write(self.target, self._waiting.popleft()[1])
+        return self._waiting[0][0] if self._waiting else None
+
+
+def run(directions: list[Direction]) -> None:
+    """Forward packets until killed."""
+    sources = {direction.source: direction for direction in directions}
+    for descriptor in sources:
+        os.set_blocking(descriptor, False)
+    while True:
+        now = time.monotonic()
+        due = [at for direction in directions if (at := direction.give(now)) is not None]
+        timeout_s = max(0.0, min(due) - time.monotonic()) if due else None
+        # select and not epoll: its time-out is not rounded to milliseconds.
+        for descriptor in select.select(list(sources), [], [], timeout_s)[0]:
+            sources[descriptor].take(time.monotonic())
+
+
+if __name__ == "__main__":
+    os.nice(-15)  # the link goes on however busy the machine is
+    run([Direction(**direction) for direction in json.loads(sys.argv[1])])

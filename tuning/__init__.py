@@ -1,0 +1,56 @@
+"""TCP tuned per socket: what to set, setting it, reading it back, and what to expect of it.
+
+    tuning = plan(parse_rate("50mbit"), parse_time("600ms")).tuning()
+    refused = tuning.apply(sock)                       before connect or listen
+    tuning.differences(sock)                           later, as often as wanted
+
+Useful alone: it knows nothing of FTP and needs only the standard library. Congestion algorithms
+are in `tuning.congestion`, struct tcp_info in `tuning.tcp_info`, the equations in `tuning.model`
+and `tuning.reno`.
+"""
+
+from .errors import TuningError
+from .model import Link, Response, TransferTime
+from .planning import Plan, plan
+from .profiles import AUTO, PROFILES, Direction, Profile
+from .sockopts import Difference, Granted, Keepalive, SocketTuning, Tuner, granted
+from .tcp_info import TcpInfo, TcpState
+from .units import (
+    format_loss,
+    format_rate,
+    format_size,
+    format_time,
+    parse_loss,
+    parse_rate,
+    parse_size,
+    parse_time,
+)
+
+__all__ = [
+    "AUTO",
+    "PROFILES",
+    "Difference",
+    "Direction",
+    "Granted",
+    "Keepalive",
+    "Link",
+    "Plan",
+    "Profile",
+    "Response",
+    "SocketTuning",
+    "TcpInfo",
+    "TcpState",
+    "TransferTime",
+    "Tuner",
+    "TuningError",
+    "format_loss",
+    "format_rate",
+    "format_size",
+    "format_time",
+    "granted",
+    "parse_loss",
+    "parse_rate",
+    "parse_size",
+    "parse_time",
+    "plan",
+]
