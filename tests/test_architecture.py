@@ -24,21 +24,27 @@ MAY_IMPORT = {
         "xftp.transport",
         "xftp.server",
         "xftp.client",
+        "tuning",
     },
+    "tuning": set(),
 }
 
-ONLY_STANDARD_LIBRARY = ("xftp.errors", "xftp.protocol", "xftp.transport")
+ONLY_STANDARD_LIBRARY = ("xftp.errors", "xftp.protocol", "xftp.transport", "tuning")
 
 NO_INPUT_OUTPUT = {"asyncio", "os", "pathlib", "select", "selectors", "socket", "ssl", "time"}
 
 
+OURS = ("xftp", "tuning")
+
+
 def modules() -> list[Path]:
-    return sorted((ROOT / "xftp").rglob("*.py"))
+    return sorted(path for package in OURS for path in (ROOT / package).rglob("*.py"))
 
 
 def room_of(name: str) -> str:
-    """Give the room of a module: xftp.protocol.records is in xftp.protocol."""
-    return ".".join(name.split(".")[:2])
+    """Give the room of a module: xftp.protocol.records is in xftp.protocol, tuning is one room."""
+    parts = name.split(".")
+    return parts[0] if parts[0] == "tuning" else ".".join(parts[:2])
 
 
 def module_name(path: Path) -> str:
@@ -70,7 +76,7 @@ CASES = [path for path in modules() if module_name(path) != "xftp"]
 def test_import_direction(path: Path) -> None:
     room = room_of(module_name(path))
     for name in imports(path):
-        if name.split(".")[0] != "xftp" or room_of(name) == room:
+        if name.split(".")[0] not in OURS or room_of(name) == room:
             continue
         target = room_of(name)
         if target not in MAY_IMPORT and room == "xftp.cli":
@@ -85,7 +91,7 @@ def test_the_lower_rooms_need_nothing_installed(path: Path) -> None:
     foreign = {
         name
         for name in imports(path)
-        if name.split(".")[0] not in sys.stdlib_module_names | {"xftp"}
+        if name.split(".")[0] not in sys.stdlib_module_names | set(OURS)
     }
     assert not foreign
 

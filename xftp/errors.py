@@ -88,6 +88,10 @@ class TransferAborted(XftpError):
     reply_code = 426
 
 
+class TuningRefused(XftpError):
+    """Sockets could not be set as asked, and the user wants no transfer then."""
+
+
 class RecordError(XftpError):
     """A record contradicts what is known of the file."""
 

@@ -350,6 +350,15 @@ async def test_records_of_a_client_that_is_gone(
     assert (root / "file").exists() == (code == 226)
 
 
+async def test_closed_control_connection_is_noticed(client: RawClient, server: Server) -> None:
+    """By the kernel's word, however late we come to read the end."""
+    (session,) = server._sessions
+    assert await session.control.is_alive()
+    with socket.socket(fileno=os.dup(client.writer.get_extra_info("socket").fileno())) as sock:
+        sock.shutdown(socket.SHUT_WR)
+    assert not await session.control.is_alive()
+
+
 async def test_abort_does_not_disturb_other_sessions(
     client: RawClient, server: Server, root: Path
 ) -> None:

@@ -1,8 +1,9 @@
 """A long link between two TUN devices: python -m tests.tuning.delay_line JSON.
 
 Every packet read from one descriptor is written to the other one delay later. A direction may also
-have a rate with a drop-tail queue before it, and lose packets at random. The lab has the real
-emulator; this is what a test of congestion control cannot do without.
+have a rate with a drop-tail queue before it, and lose packets at random. It may
+also pass on every second ACK only, as a receiver that delays its ACKs sends them. The lab has the
+real emulator; this is what a test of congestion control cannot do without.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from collections import deque
 MAX_PACKET_BYTES = 65536
 READ_AT_ONCE = 64
 
+PURE_ACK_BYTES = 52
+"""IPv4 and TCP with time stamps and nothing else: at most this."""
+
+DELAYED_ACK_S = 0.04
+"""Longest that an ACK waits for the next; Linux's TCP_DELACK_MIN."""
+
 
 class Direction:
     """One way of the link."""
@@ -31,12 +38,15 @@ class Direction:
         queue_bytes: int | None,
         loss: float,
         seed: int,
+        delayed_acks: bool,
     ) -> None:
         self.source, self.target = source, target
         self._delay_s = delay_s
         self._rate_bps, self._queue_bytes = rate_bps, queue_bytes
         self._loss, self._random = loss, random.Random(seed)
         self._idle_from = 0.0
+        self._delayed_acks = delayed_acks
+        self._held: tuple[float, bytes] | None = None
         self._waiting: deque[tuple[float, bytes]] = deque()
 
     def take(self, now: float) -> None:
@@ -46,9 +56,25 @@ class Direction:
                 packet = os.read(self.source, MAX_PACKET_BYTES)
             except BlockingIOError:
                 return
-            due = self._end_of_transmission(now, len(packet))
-            if due is not None and self._random.random() >= self._loss:
-                self._waiting.append((due + self._delay_s, packet))
+            if self._delayed_acks and self._is_held(now, packet):
+                continue
+            self._send(now, packet)
+
+    def _is_held(self, now: float, packet: bytes) -> bool:
+        """Hold an ACK until the next, which says all that it says, or until it has waited."""
+        was_held, self._held = self._held, None
+        if len(packet) > PURE_ACK_BYTES:
+            if was_held is not None:
+                self._send(now, was_held[1])
+            return False
+        if was_held is None:
+            self._held = (now + DELAYED_ACK_S, packet)
+        return was_held is None
+
+    def _send(self, now: float, packet: bytes) -> None:
+        due = self._end_of_transmission(now, len(packet))
+        if due is not None and self._random.random() >= self._loss:
+            self._waiting.append((due + self._delay_s, packet))
 
     def _end_of_transmission(self, now: float, size_bytes: int) -> float | None:
         if self._rate_bps is None:
@@ -62,9 +88,15 @@ class Direction:
 
     def give(self, now: float) -> float | None:
         """Write what is due; tell when the next packet is."""
+        if self._held is not None and self._held[0] <= now:
+            self._send(now, self._held[1])
+            self._held = None
         while self._waiting and self._waiting[0][0] <= now:
             os.write(self.target, self._waiting.popleft()[1])
-        return self._waiting[0][0] if self._waiting else None
+        times = [
+            first[0] for first in (self._held, self._waiting[0] if self._waiting else None) if first
+        ]
+        return min(times, default=None)
 
 
 def run(directions: list[Direction]) -> None:

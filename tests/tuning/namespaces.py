@@ -63,18 +63,28 @@ def long_link(
     rate_bps: float | None = None,
     queue_bytes: int | None = None,
     loss: float = 0.0,
-    quick_ack: bool = True,
+    delayed_acks: bool = False,
     seed: int = 1,
 ) -> Iterator[Link]:
     """Join two new namespaces by a link of `delay_s` one way; rate, queue, loss towards the server.
 
-    `quick_ack`: the server acknowledges every segment.
+    The server acknowledges every segment, or every second one (`delayed_acks`).
     """
     with ExitStack() as stack:
-        client = _new_namespace(stack, CLIENT, SERVER, quick_ack=False)
-        server = _new_namespace(stack, SERVER, CLIENT, quick_ack=quick_ack)
-        there = {"rate_bps": rate_bps, "queue_bytes": queue_bytes, "loss": loss}
-        back = {"rate_bps": None, "queue_bytes": None, "loss": 0.0}
+        client = _new_namespace(stack, CLIENT, SERVER)
+        server = _new_namespace(stack, SERVER, CLIENT)
+        there = {
+            "rate_bps": rate_bps,
+            "queue_bytes": queue_bytes,
+            "loss": loss,
+            "delayed_acks": False,
+        }
+        back = {
+            "rate_bps": None,
+            "queue_bytes": None,
+            "loss": 0.0,
+            "delayed_acks": delayed_acks,
+        }
         common = {"delay_s": delay_s, "seed": seed}
         directions = [
             {"source": client.tun, "target": server.tun, **there, **common},
@@ -94,7 +104,7 @@ def long_link(
             emulator.wait()
 
 
-def _new_namespace(stack: ExitStack, own: str, other: str, *, quick_ack: bool) -> Namespace:
+def _new_namespace(stack: ExitStack, own: str, other: str) -> Namespace:
     with _returning():
         _check(_libc.unshare(_CLONE_NEWNET))
         descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -107,8 +117,7 @@ def _new_namespace(stack: ExitStack, own: str, other: str, *, quick_ack: bool) -
     namespace.run("ip", "link", "set", "lo", "up")
     namespace.run("ip", "link", "set", "long0", "up", "mtu", "1500", "txqueuelen", "20000")
     namespace.run("ip", "address", "add", own, "peer", other, "dev", "long0")
-    if quick_ack:
-        namespace.run("ip", "route", "change", other, "dev", "long0", "src", own, "quickack", "1")
+    namespace.run("ip", "route", "change", other, "dev", "long0", "src", own, "quickack", "1")
     return namespace
 
 

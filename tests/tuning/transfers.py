@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tuning.congestion import ParameterMap, Parameters, choose
@@ -17,10 +19,14 @@ from .namespaces import SERVER, Link
 BUFFER_BYTES = 32 << 20
 """Larger than every window of the tests, so that the congestion window is the limit."""
 
-PATTERN = bytes(range(256)) * 4096
+PATTERN = random.Random(97).randbytes(1 << 20)
 SAMPLE_EVERY_S = 0.002
-UNSENT_BYTES = 1 << 20
-"""So little waits unsent that a test need not wait for it to arrive."""
+
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+"""asm-generic/socket.h: past the system's ceiling, for root."""
+
+Until = Callable[[float, TcpInfo], bool]
+"""Seconds since the first byte and the sender's state: enough?"""
 
 
 @dataclass
@@ -99,82 +105,68 @@ def transfer(
     parameters: Parameters | None,
     parameter_map: ParameterMap,
     *,
-    until: Callable[[float, TcpInfo], bool],
-    size_bytes: int | None = None,
-    read_every_s: float = 0.0,
+    size_bytes: int = 4 << 20,
+    until: Until | None = None,
 ) -> Observed:
-    """Send from the client with an algorithm until a condition holds or the bytes are through."""
+    """Send from the client with an algorithm, to the end or until a condition holds."""
 
     def tune(sock: socket.socket) -> None:
         choose(sock, name, parameters, parameter_map)
 
     with connected(link, client=tune) as (sender, receiver):
-        return observe(
-            sender, receiver, until=until, size_bytes=size_bytes, read_every_s=read_every_s
-        )
+        return observe(sender, receiver, size_bytes=size_bytes, until=until)
 
 
 def observe(
     sender: socket.socket,
     receiver: socket.socket,
     *,
-    until: Callable[[float, TcpInfo], bool],
-    size_bytes: int | None = None,
-    read_every_s: float = 0.0,
+    size_bytes: int,
+    until: Until | None = None,
 ) -> Observed:
-    """Send over a connection, sampling the sender's TCP_INFO.
+    """Send over a connection, sampling the sender's TCP_INFO; closes the sender.
 
-    A reader that empties the socket at once makes the kernel acknowledge at once: `read_every_s`
-    lets segments come in pairs.
+    All bytes go to the kernel at once where its buffer has the room: a writer that comes and goes
+    while ACKs arrive leaves the window unfilled for moments, and then it does not grow.
     """
     observed = Observed(info_of(sender))
-    stop = threading.Event()
-    done = threading.Event()
-    sender.settimeout(0.2)
-    receiver.settimeout(20)
-
-    def write() -> None:
-        sent = 0
-        while not stop.is_set() and (size_bytes is None or sent < size_bytes):
-            start = sent % 256
-            room = len(PATTERN) - start if size_bytes is None else size_bytes - sent
-            try:
-                sent += sender.send(PATTERN[start : start + room])
-            except TimeoutError:
-                continue
-        sender.shutdown(socket.SHUT_WR)
-
-    def read() -> None:
-        while chunk := receiver.recv(1 << 18):
-            start = observed.received_bytes % 256
-            expected = (PATTERN + PATTERN[:256])[start : start + len(chunk)]
-            observed.intact = observed.intact and chunk == expected
-            observed.received_bytes += len(chunk)
-            time.sleep(read_every_s)
-        observed.duration_s = time.monotonic() - begin
-        done.set()
-
+    content = memoryview(PATTERN * (size_bytes // len(PATTERN) + 1))[:size_bytes]
+    receiver.settimeout(30)
     begin = time.monotonic()
-    threads = [threading.Thread(target=write), threading.Thread(target=read)]
-    for thread in threads:
-        thread.start()
-    try:
-        while not done.is_set():
-            at, info = time.monotonic() - begin, info_of(sender)
-            observed.samples.append((at, info))
-            if until(at, info):
-                break
-            time.sleep(SAMPLE_EVERY_S)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+    writer = threading.Thread(target=_write, args=(sender, content))
+    reader = threading.Thread(target=_read, args=(receiver, content, observed, begin))
+    writer.start()
+    reader.start()
+    while reader.is_alive():
+        at, info = time.monotonic() - begin, info_of(sender)
+        observed.samples.append((at, info))
+        if until is not None and until(at, info):
+            # What is left need not arrive.
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            break
+        time.sleep(SAMPLE_EVERY_S)
+    writer.join()
+    sender.close()
+    reader.join()
     assert observed.intact and observed.received_bytes > 0
+    assert until is not None or observed.received_bytes == size_bytes
     return observed
 
 
+def _write(sender: socket.socket, content: memoryview) -> None:
+    sender.sendall(content)
+    sender.shutdown(socket.SHUT_WR)
+
+
+def _read(receiver: socket.socket, content: memoryview, observed: Observed, begin: float) -> None:
+    with suppress(ConnectionResetError):
+        while chunk := receiver.recv(1 << 18):
+            start = observed.received_bytes
+            observed.intact &= content[start : start + len(chunk)] == chunk
+            observed.received_bytes += len(chunk)
+    observed.duration_s = time.monotonic() - begin
+
+
 def _enlarge(sock: socket.socket) -> None:
-    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-        forced = 32 if option == socket.SO_SNDBUF else 33  # SO_SNDBUFFORCE, SO_RCVBUFFORCE
-        sock.setsockopt(socket.SOL_SOCKET, forced, BUFFER_BYTES)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+    for option in (_SO_SNDBUFFORCE, _SO_RCVBUFFORCE):
+        sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)

@@ -13,13 +13,16 @@ import xftp
 from xftp.client.url import FtpUrl, parse_url
 from xftp.errors import ArgumentError
 
+from .plan import plan_command
 from .running import guarded, prepare_streams, run
 from .settings import (
     Settings,
     json_option,
     session_options,
     settings_from,
+    strict_option,
     transfer_options,
+    tuning_options,
 )
 from .terminal import complain
 
@@ -63,6 +66,8 @@ def xftp_command() -> None:
 
 @xftp_command.command("get")
 @transfer_options
+@tuning_options
+@strict_option
 @click.option("-o", "--output", metavar="PATH", help="Write to PATH: file, directory, or - .")
 @json_option
 @session_options
@@ -85,6 +90,8 @@ def get_command(
 
 @xftp_command.command("put")
 @transfer_options
+@tuning_options
+@strict_option
 @json_option
 @session_options
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
@@ -161,6 +168,8 @@ def mv_command(context: click.Context, /, url: str, new: str, **values: Any) -> 
 
 @xftp_command.command("shell")
 @transfer_options
+@tuning_options
+@strict_option
 @session_options
 @click.argument("url", required=False)
 @click.pass_context
@@ -171,6 +180,9 @@ def shell_command(context: click.Context, /, url: str | None, **values: Any) -> 
     settings = settings_from(values)
     place = parse_url(url) if url else None
     context.exit(run_shell(place, settings))
+
+
+xftp_command.add_command(plan_command)
 
 
 def _last_url(text: str) -> FtpUrl:

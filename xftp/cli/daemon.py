@@ -18,8 +18,11 @@ import click
 import xftp
 from xftp.errors import XftpError
 from xftp.server import Account, Server, Settings
+from xftp.server.settings import Tuner
 
+from .params import buffer_size, initial_window, link_rate
 from .running import prepare_streams
+from .settings import tuning_options
 
 DEFAULT_PORT = 2121
 _PATIENCE_S = 60.0
@@ -136,6 +139,36 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     help="Close a session that is silent for this long.",
 )
 @click.option("--fsync", is_flag=True, help="Acknowledge an upload only once it is on the disk.")
+@tuning_options
+@click.option(
+    "--allow-cc",
+    "allowed_algorithms",
+    metavar="NAME",
+    multiple=True,
+    help="A congestion control that clients may ask for [default: all that there are].",
+)
+@click.option(
+    "--max-buffer",
+    metavar="BYTES",
+    default="64M",
+    show_default=True,
+    callback=buffer_size,
+    help="The largest socket buffer that clients may ask for.",
+)
+@click.option(
+    "--max-initial-window",
+    metavar="SEGMENTS",
+    default="1000",
+    show_default=True,
+    callback=initial_window,
+    help="The largest initial window that clients may ask for.",
+)
+@click.option(
+    "--max-rate",
+    metavar="RATE",
+    callback=link_rate,
+    help="The highest rate in bits/s that clients may ask for, as 50mbit [default: any].",
+)
 @click.option("-v", "--verbose", count=True, help="Log to stderr; twice: every command and reply.")
 @click.version_option(xftp.__version__, prog_name="xftpd")
 def main(
@@ -152,6 +185,11 @@ def main(
     idle_timeout: float,
     fsync: bool,
     verbose: int,
+    allowed_algorithms: tuple[str, ...],
+    max_buffer: int,
+    max_initial_window: int,
+    max_rate: float | None,
+    **wish: Any,
 ) -> None:
     """Serve the files below --root by FTP, over several data connections at once.
 
@@ -172,6 +210,7 @@ def main(
         session_limit=sessions,
         idle_timeout_s=idle_timeout,
         sync_uploads=fsync,
+        tuner=_tuner(wish, allowed_algorithms, max_buffer, max_initial_window, max_rate),
     )
     levels = {0: logging.WARNING, 1: logging.INFO}
     logging.basicConfig(
@@ -187,6 +226,26 @@ def main(
         raise click.ClickException(
             f"cannot listen on {host}:{port}: {error.strerror or error}"
         ) from error
+
+
+def _tuner(
+    wish: dict[str, Any],
+    algorithms: tuple[str, ...],
+    max_buffer: int,
+    max_initial_window: int,
+    max_rate: float | None,
+) -> Tuner:
+    """Make what sets the data sockets, from the options of `tuning_options` and the limits."""
+    from .tuning import DaemonTuning, Limits, Wish
+
+    limits = Limits(
+        algorithms=algorithms,
+        buffer_bytes=max_buffer,
+        initial_window_segments=max_initial_window,
+        rate_bps=max_rate,
+    )
+    defaults = {"rate_bps" if name == "link_rate_bps" else name: v for name, v in wish.items()}
+    return DaemonTuning(Wish(**defaults), limits)
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:

@@ -1,10 +1,15 @@
-"""The values of options: numbers of connections and rates. Bad ones end with status 2."""
+"""The values of options: numbers, rates, sizes and names. Bad ones end with status 2."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from types import ModuleType
+from typing import TypeVar
 
 import click
+
+_Value = TypeVar("_Value")
 
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmgt]?)(bit)?(?:/s)?", re.IGNORECASE)
 _MAX_DIGITS = 9
@@ -37,3 +42,67 @@ def rate(_: click.Context, param: click.Parameter, text: str | None) -> float | 
     if bytes_per_s < 1:
         raise click.BadParameter("the rate is at least 1 byte/s")
     return bytes_per_s
+
+
+# -- sockets ------------------------------------------------------------------------------------
+#
+# The package that checks these values is imported only when one is given.
+
+
+def link_rate(_: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Read the rate of a link in bits per second. Raises click.BadParameter."""
+    return None if text is None else _tuned(lambda tuning: tuning.parse_rate(text))
+
+
+def buffer_size(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Read the size of a socket's buffer in bytes. Raises click.BadParameter."""
+
+    def read(tuning: ModuleType) -> int:
+        size = int(tuning.parse_size(text))
+        tuning.SocketTuning(send_buffer_bytes=size)
+        return size
+
+    return None if text is None else _tuned(read)
+
+
+def initial_window(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Read an initial window in segments. Raises click.BadParameter."""
+
+    def read(tuning: ModuleType) -> int:
+        if text is None or not re.fullmatch(r"[0-9]{1,9}", text):
+            raise click.BadParameter(f"an initial window is a number of segments, not {text!r}")
+        tuning.SocketTuning(initial_window_segments=int(text))
+        return int(text)
+
+    return None if text is None else _tuned(read)
+
+
+def algorithm(_: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Read the name of a congestion-control algorithm. Raises click.BadParameter."""
+
+    def read(tuning: ModuleType) -> str | None:
+        tuning.SocketTuning(congestion=text)
+        return text
+
+    return None if text is None else _tuned(read)
+
+
+def profile_name(_: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Read the name of a profile. Raises click.BadParameter."""
+
+    def read(tuning: ModuleType) -> str | None:
+        if text != tuning.AUTO:
+            tuning.profiles.find(text)
+        return text
+
+    return None if text is None else _tuned(read)
+
+
+def _tuned(read: Callable[[ModuleType], _Value]) -> _Value:
+    import tuning
+    import tuning.profiles
+
+    try:
+        return read(tuning)
+    except tuning.TuningError as error:
+        raise click.BadParameter(str(error)) from error

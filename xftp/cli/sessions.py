@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from xftp.client.options import Options
+from xftp.client.options import Options, TuningMaker
 from xftp.client.session import Session, open_session
 from xftp.client.url import FtpUrl
 from xftp.errors import XftpError
@@ -13,11 +13,17 @@ from .credentials import find_login
 from .screen import Screen
 from .settings import Settings
 from .terminal import can_ask
+from .tuning import ClientTuning, Wish
 
 
 def options_of(settings: Settings, screen: Screen) -> Options:
-    """Translate what a person chose into what a session is told."""
+    """Translate what a person chose into what a session is told.
+
+    Raises TuningRefused for sockets that cannot be set as asked, if that is strict.
+    """
     return Options(
+        tuning=_tuning(settings, screen),
+        strict_tuning=settings.strict_tuning,
         connections=settings.connections,
         passive=settings.passive,
         family=settings.family,
@@ -26,6 +32,22 @@ def options_of(settings: Settings, screen: Screen) -> Options:
         trace=screen.trace,
         notice=screen.notice,
     )
+
+
+def _tuning(settings: Settings, screen: Screen) -> TuningMaker:
+    """Make the settings of the data sockets, and say what this machine does not grant."""
+    wish = Wish(
+        profile=settings.profile,
+        rate_bps=settings.link_rate_bps,
+        send_buffer_bytes=settings.send_buffer_bytes,
+        receive_buffer_bytes=settings.receive_buffer_bytes,
+        congestion=settings.congestion,
+        initial_window_segments=settings.initial_window_segments,
+    )
+    made = ClientTuning(wish)
+    if wish != Wish():
+        made.check(settings.connections, screen.notice, strict=settings.strict_tuning)
+    return made
 
 
 class Sessions:

@@ -12,7 +12,15 @@ import click
 from xftp.client.options import Existing, Family
 from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS
 
-from .params import connection_count, rate
+from .params import (
+    algorithm,
+    buffer_size,
+    connection_count,
+    initial_window,
+    link_rate,
+    profile_name,
+    rate,
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -56,6 +64,27 @@ class Settings:
 
     json: bool = False
     """Print reports on standard output."""
+
+    profile: str | None = None
+    """Name of the link, which tells rate and round-trip time (tuning.profiles)."""
+
+    link_rate_bps: float | None = None
+    """Rate of the link in bits per second; None: not known."""
+
+    send_buffer_bytes: int | None = None
+    """Send buffer of each data connection; None: the system's."""
+
+    receive_buffer_bytes: int | None = None
+    """Receive buffer of each data connection; None: the system's."""
+
+    congestion: str | None = None
+    """Congestion-control algorithm of the data connections; None: the system's."""
+
+    initial_window_segments: int | None = None
+    """Initial window of each data connection; None: the system's."""
+
+    strict_tuning: bool = False
+    """Refuse to transfer where a setting of the sockets is not granted."""
 
 
 def session_options(command: Command) -> Command:
@@ -116,6 +145,66 @@ def transfer_options(command: Command) -> Command:
             "--preserve-times/--no-preserve-times",
             default=True,
             help="Give the copy the time of the original (default), or not.",
+        ),
+    )
+
+
+def tuning_options(command: Command) -> Command:
+    """Add the options that set the sockets of both ends."""
+    return _with(
+        command,
+        click.option(
+            "--profile",
+            metavar="NAME",
+            callback=profile_name,
+            help="The link: t1-geo, italsat, hybrid, hts-geo, leo, lan, or auto (with --rate).",
+        ),
+        click.option(
+            "--rate",
+            "link_rate_bps",
+            metavar="RATE",
+            callback=link_rate,
+            help="Rate of the link in bits/s, as 50mbit: fill it from the first byte, paced.",
+        ),
+        click.option(
+            "--sndbuf",
+            "send_buffer_bytes",
+            metavar="BYTES",
+            callback=buffer_size,
+            help="Send buffer of each data connection, as 4M.",
+        ),
+        click.option(
+            "--rcvbuf",
+            "receive_buffer_bytes",
+            metavar="BYTES",
+            callback=buffer_size,
+            help="Receive buffer of each data connection, as 4M.",
+        ),
+        click.option(
+            "--cc",
+            "congestion",
+            metavar="NAME",
+            callback=algorithm,
+            help="Congestion control of the data connections; xftp doctor lists what there is.",
+        ),
+        click.option(
+            "--initial-window",
+            "initial_window_segments",
+            metavar="SEGMENTS",
+            callback=initial_window,
+            help="Segments that a data connection sends before the first acknowledgement.",
+        ),
+    )
+
+
+def strict_option(command: Command) -> Command:
+    """Add --strict-tuning."""
+    return _with(
+        command,
+        click.option(
+            "--strict-tuning",
+            is_flag=True,
+            help="Do not transfer if a setting of the sockets is not granted.",
         ),
     )
 

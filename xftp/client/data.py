@@ -23,12 +23,13 @@ from xftp.protocol.addresses import (
     parse_pasv_reply,
 )
 from xftp.protocol.commands import Command
-from xftp.protocol.options import MultOptions, format_mult_options
 from xftp.protocol.replies import Reply
 from xftp.transport.channels import ActiveChannel, DataChannel, PassiveChannel
 from xftp.transport.sockets import is_ipv6, plain_address
 
 from .dialogue import Dialogue, is_unsupported, reply_error
+from .options import Direction
+from .tuned import Tuned
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +47,36 @@ class Opened:
 
 
 async def open_channel(
-    dialogue: Dialogue, *, single: bool = False, leading: Sequence[Command] = ()
+    dialogue: Dialogue,
+    *,
+    direction: Direction = "download",
+    single: bool = False,
+    leading: Sequence[Command] = (),
 ) -> Opened:
     """Open as many data connections as are in force.
 
-    single: one plain connection whatever is in force; leading: commands that go ahead in the same
-    flight. Raises ReplyError, PeerError, DataConnectionError, ConnectError.
+    direction: which way the file will go; single: one plain connection whatever is in force;
+    leading: commands that go ahead in the same flight. Raises ReplyError, PeerError,
+    DataConnectionError, ConnectError, TuningRefused.
     """
     count = 1 if single else await dialogue.connections_in_force()
     if count > 1:
-        opened = await _open_multiple(dialogue, count, leading)
+        opened = await _open_multiple(dialogue, Tuned(dialogue, direction, count), count, leading)
         if isinstance(opened, Opened):
             return opened
-        return await _open_single(dialogue, (), opened)
-    return await _open_single(dialogue, leading, ())
+        return await _open_single(dialogue, Tuned(dialogue, direction, 1), (), opened)
+    return await _open_single(dialogue, Tuned(dialogue, direction, 1), leading, ())
 
 
 # -- several connections ------------------------------------------------------------------------
 
 
 async def _open_multiple(
-    dialogue: Dialogue, count: int, leading: Sequence[Command]
+    dialogue: Dialogue, tuned: Tuned, count: int, leading: Sequence[Command]
 ) -> Opened | Sequence[Reply]:
     """Open several connections; or only give the leading replies, if the server cannot."""
-    replies, channel = await (_mpsv if dialogue.passive else _mprt)(dialogue, count, leading)
+    open_all = _mpsv if dialogue.passive else _mprt
+    replies, channel = await open_all(dialogue, tuned, count, leading)
     if channel is None:
         dialogue.give_up_multiple("the server refused several data connections")
         return replies
@@ -77,31 +84,26 @@ async def _open_multiple(
 
 
 async def _mpsv(
-    dialogue: Dialogue, count: int, leading: Sequence[Command]
+    dialogue: Dialogue, tuned: Tuned, count: int, leading: Sequence[Command]
 ) -> tuple[Sequence[Reply], DataChannel | None]:
-    commands = [*leading]
-    if dialogue.announces_connections:
-        options = format_mult_options(MultOptions(connections=count))
-        commands.append(Command("OPTS", f"MULT {options}"))
-    *replies, reply = await dialogue.flight(*commands, Command("MPSV", ""))
-    replies = replies[: len(leading)]
+    *replies, reply = await _flight(dialogue, tuned, leading, Command("MPSV", ""), announces=True)
     if is_unsupported(reply):
         return replies, None
     if not reply.is_positive:
         raise reply_error(reply, "MPSV")
     endpoints = parse_mpsv_reply(reply.text)[:count]  # more MUST be ignored (B.2.3)
-    return replies, _dial(dialogue, endpoints)
+    return replies, _dial(dialogue, tuned, endpoints)
 
 
 async def _mprt(
-    dialogue: Dialogue, count: int, leading: Sequence[Command]
+    dialogue: Dialogue, tuned: Tuned, count: int, leading: Sequence[Command]
 ) -> tuple[Sequence[Reply], DataChannel | None]:
     # A server that did not tell its limit may open fewer: then their number is not known.
     expected = count if dialogue.server_limit is not None else None
-    channel = _listen(dialogue, expected, count)
+    channel = _listen(dialogue, tuned, expected, count)
     try:
-        argument = format_mprt([channel.endpoint] * count)
-        *replies, reply = await dialogue.flight(*leading, Command("MPRT", argument))
+        command = Command("MPRT", format_mprt([channel.endpoint] * count))
+        *replies, reply = await _flight(dialogue, tuned, leading, command, announces=False)
         if is_unsupported(reply):
             channel.close()
             return replies, None
@@ -113,25 +115,45 @@ async def _mprt(
     return replies, channel
 
 
+async def _flight(
+    dialogue: Dialogue,
+    tuned: Tuned,
+    leading: Sequence[Command],
+    last: Command,
+    *,
+    announces: bool,
+) -> list[Reply]:
+    """Send `leading`, what sets the server's sockets, and `last`; give the others' replies."""
+    options = tuned.command(announces=announces)
+    if options is None:
+        return await dialogue.flight(*leading, last)
+    *replies, granted, reply = await dialogue.flight(*leading, options, last)
+    tuned.check(granted)
+    return [*replies, reply]
+
+
 # -- one connection -----------------------------------------------------------------------------
 
 
 async def _open_single(
-    dialogue: Dialogue, leading: Sequence[Command], replies: Sequence[Reply]
+    dialogue: Dialogue, tuned: Tuned, leading: Sequence[Command], replies: Sequence[Reply]
 ) -> Opened:
     replies = replies or await dialogue.flight(*leading)
-    channel = await (_passive(dialogue) if dialogue.passive else _active(dialogue))
+    options = tuned.command(announces=False)
+    if options is not None:
+        tuned.check(await dialogue.ask(options.verb, options.argument))
+    channel = await (_passive(dialogue, tuned) if dialogue.passive else _active(dialogue, tuned))
     return Opened(channel, False, replies)
 
 
-async def _passive(dialogue: Dialogue) -> DataChannel:
+async def _passive(dialogue: Dialogue, tuned: Tuned) -> DataChannel:
     port = None if _skips(dialogue, "EPSV") else await _epsv(dialogue)
     if port is None:
         reply = await dialogue.ask("PASV")
         if not reply.is_positive:
             raise reply_error(reply, "PASV")
         port = parse_pasv_reply(reply.text).port
-    return _dial(dialogue, [Endpoint(dialogue.control.peer_host, port)])
+    return _dial(dialogue, tuned, [Endpoint(dialogue.control.peer_host, port)])
 
 
 async def _epsv(dialogue: Dialogue) -> int | None:
@@ -151,8 +173,8 @@ async def _epsv(dialogue: Dialogue) -> int | None:
         raise
 
 
-async def _active(dialogue: Dialogue) -> DataChannel:
-    channel = _listen(dialogue, 1, 1)
+async def _active(dialogue: Dialogue, tuned: Tuned) -> DataChannel:
+    channel = _listen(dialogue, tuned, 1, 1)
     try:
         if not _skips(dialogue, "EPRT"):
             reply = await dialogue.ask("EPRT", format_eprt(channel.endpoint))
@@ -175,7 +197,7 @@ def _skips(dialogue: Dialogue, verb: str) -> bool:
 # -- channels -----------------------------------------------------------------------------------
 
 
-def _dial(dialogue: Dialogue, endpoints: Sequence[Endpoint]) -> ActiveChannel:
+def _dial(dialogue: Dialogue, tuned: Tuned, endpoints: Sequence[Endpoint]) -> ActiveChannel:
     """Dial the ports of `endpoints` at the server's own address, whatever the reply says."""
     host = dialogue.control.peer_host
     for other in {endpoint.host for endpoint in endpoints} - {plain_address(host), host}:
@@ -183,15 +205,15 @@ def _dial(dialogue: Dialogue, endpoints: Sequence[Endpoint]) -> ActiveChannel:
     return ActiveChannel(
         [Endpoint(host, endpoint.port) for endpoint in endpoints],
         local_host=dialogue.control.local_host,
-        tuning=dialogue.options.tuning,
+        tuning=tuned.own,
     )
 
 
-def _listen(dialogue: Dialogue, expected: int | None, limit: int) -> PassiveChannel:
+def _listen(dialogue: Dialogue, tuned: Tuned, expected: int | None, limit: int) -> PassiveChannel:
     return PassiveChannel.listen(
         dialogue.control.local_host,
         dialogue.control.peer_host,
         expected=expected,
         limit=limit,
-        tuning=dialogue.options.tuning,
+        tuning=tuned.own,
     )

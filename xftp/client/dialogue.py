@@ -59,6 +59,7 @@ class Dialogue:
         self._type_in_force: str | None = None
         self._lacking: set[str] = set()
         self._told_cut = False
+        self._told: set[str] = set()
 
     # -- asking ----------------------------------------------------------------------------------
 
@@ -98,6 +99,12 @@ class Dialogue:
     def trace(self, text: str) -> None:
         """Tell of a way around something, to those who follow every step."""
         self.control.trace(f"* {text}")
+
+    def notice_once(self, text: str) -> None:
+        """Tell the user something that would else be said for every file."""
+        if text not in self._told:
+            self._told.add(text)
+            self.notice(text)
 
     def notice(self, text: str) -> None:
         """Tell the user something that is no failure."""

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from xftp.errors import ArgumentError
-from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS, MULT_LIMIT
+from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS, MULT_LIMIT, MultOptions
 from xftp.transport.sockets import Tuning
 
 Family = Literal["any", "ipv4", "ipv6"]
 """Which addresses of a host name are tried."""
+
+Direction = Literal["download", "upload"]
+"""Which way a file goes, seen from the client."""
 
 Existing = Literal["fail", "overwrite", "resume", "skip"]
 """What to do with a target that exists: raise `ExistsError`, write it anew, go on behind what is
 there, or leave it."""
 
 EXISTING: tuple[Existing, ...] = ("fail", "overwrite", "resume", "skip")
+
+
+class TuningMaker(Protocol):
+    """Makes the settings of data sockets once it is known how many share the path."""
+
+    def __call__(
+        self, direction: Direction, connections: int, rtt_s: float | None
+    ) -> tuple[Tuning, MultOptions]:
+        """Give the setting of each socket of this side, and what to ask of the other side.
+
+        rtt_s: round-trip time of the control connection in seconds, if it is known.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +71,11 @@ class Options:
     retry_wait_s: float = 5.0
     """Before the first new try; it doubles each time, up to a minute."""
 
-    tuning: Tuning | None = None
-    """Set on every data socket before it connects or listens."""
+    tuning: TuningMaker | None = None
+    """How the data sockets of both sides are set; None: as the systems have them."""
+
+    strict_tuning: bool = False
+    """Whether a transfer is refused if the server does not grant what is asked of it."""
 
     trace: Callable[[str], None] | None = None
     """Told of every command ("> RETR name") and reply ("< 150 ..."), passwords left out, and of

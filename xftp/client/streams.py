@@ -82,7 +82,7 @@ async def upload_stream(
     if dialogue.type_code == "A":
         produce = text_producer(produce)
     await dialogue.ensure_type()
-    opened = await open_channel(dialogue, single=True)
+    opened = await open_channel(dialogue, direction="upload", single=True)
 
     def build(_: Reply) -> StreamSender:
         if progress is not None:

@@ -136,7 +136,7 @@ async def _upload_file(
     dialogue: Dialogue, source: SourceFile, start: int, order: Upload
 ) -> TransferReport:
     leading = [*dialogue.type_commands(), Command("ALLO", str(source.size))]
-    opened = await open_channel(dialogue, leading=leading)
+    opened = await open_channel(dialogue, direction="upload", leading=leading)
     try:
         _check_leading(leading, opened, source.size)
         if opened.framed:

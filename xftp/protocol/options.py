@@ -150,6 +150,9 @@ _KEYS = (
     _Key("SendBuffer", "send_buffer_bytes", _amount),
     _Key("ReceiveBuffer", "receive_buffer_bytes", _amount),
 )
+MULT_KEYS = tuple((key.name, key.field) for key in _KEYS)
+"""The keys of OPTS MULT as they are written, and the fields of `MultOptions`."""
+
 _KEY_BY_NAME = {key.name.lower(): key for key in _KEYS}
 
 

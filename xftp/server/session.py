@@ -20,6 +20,7 @@ from xftp.protocol.commands import BadLine, Command
 from xftp.protocol.options import MultOptions
 from xftp.protocol.replies import Reply
 from xftp.transport.channels import ActiveChannel, DataChannel
+from xftp.transport.sockets import Tuning
 
 from .accounts import Accounts, User
 from .control import ControlConnection
@@ -105,6 +106,11 @@ class Session:
         limit = self.settings.connection_limit
         return min(limit, self.mult_options.connections or limit)
 
+    def tuning(self, connections: int) -> Tuning | None:
+        """Give the setting of each of `connections` data sockets; None: as the system has it."""
+        tuner = self.settings.tuner
+        return tuner.tuning(self.mult_options, connections) if tuner is not None else None
+
     def log_in(self, user: User) -> None:
         """Enter an account. Raises FileError if its root cannot be used."""
         self._files = Filesystem(user.account.root)
@@ -149,7 +155,7 @@ class Session:
         return ActiveChannel(
             endpoints,
             local_host=self.control.local_host,
-            tuning=self.settings.tuning,
+            tuning=self.tuning(len(endpoints)),
             timeout_s=self.settings.open_timeout_s,
         )
 

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
-from xftp.protocol.options import MULT_LIMIT
+from xftp.protocol.options import MULT_LIMIT, MultOptions
 from xftp.transport.sockets import Tuning
+
+
+class Tuner(Protocol):
+    """Decides how data sockets are set: what the operator allows of what a client asks."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of OPTS MULT, besides Connections, that may be granted at all."""
+
+    def grant(self, asked: MultOptions) -> MultOptions:
+        """Reduce what a client asks to what it gets; None for what it does not get."""
+
+    def tuning(self, granted: MultOptions, connections: int) -> Tuning:
+        """Make the setting of each of `connections` data sockets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +78,8 @@ class Settings:
     sync_uploads: bool = False
     """Whether an upload is on the disk before it is acknowledged."""
 
-    tuning: Tuning | None = None
-    """How data sockets are set."""
+    tuner: Tuner | None = None
+    """How data sockets are set; None: as the system has them."""
 
     welcome: str = "XFTP server ready."
     """The text of the greeting."""

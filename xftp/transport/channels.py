@@ -36,9 +36,10 @@ class DataChannel:
     expected: how many will come if all goes well; None if the peer did not say.
     """
 
-    def __init__(self, expected: int | None, limit: int) -> None:
+    def __init__(self, expected: int | None, limit: int, tuning: Tuning | None = None) -> None:
         self.expected = expected
         self.limit = limit
+        self._tuning = tuning
         self.connections: list[DataConnection] = []
         self.failures: list[OSError] = []
         self._waiting: list[DataConnection] = []
@@ -87,7 +88,7 @@ class DataChannel:
         self._changed.set()
 
     def _came(self, sock: socket.socket) -> None:
-        connection = DataConnection(sock, len(self.connections))
+        connection = DataConnection(sock, len(self.connections), self._tuning)
         self.connections.append(connection)
         if self._on_connection is not None:
             self._on_connection(connection)
@@ -108,9 +109,14 @@ class PassiveChannel(DataChannel):
     """
 
     def __init__(
-        self, listener: socket.socket, peer_host: str, expected: int | None, limit: int
+        self,
+        listener: socket.socket,
+        peer_host: str,
+        expected: int | None,
+        limit: int,
+        tuning: Tuning | None,
     ) -> None:
-        super().__init__(expected, limit)
+        super().__init__(expected, limit, tuning)
         self._listener = listener
         self._peer_host = plain_address(peer_host)
         self._loop = asyncio.get_running_loop()
@@ -137,7 +143,7 @@ class PassiveChannel(DataChannel):
             listener = _listen(host, limit, tuning, ports)
         except OSError as error:
             raise DataConnectionError(f"cannot listen on {host}: {error.strerror}") from error
-        return cls(listener, peer_host, expected, limit)
+        return cls(listener, peer_host, expected, limit, tuning)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -219,9 +225,9 @@ class ActiveChannel(DataChannel):
         timeout_s: float = OPEN_TIMEOUT_S,
     ) -> None:
         """Start to connect to every one of `endpoints`, from `local_host` if given."""
-        super().__init__(len(endpoints), len(endpoints))
+        super().__init__(len(endpoints), len(endpoints), tuning)
         self._dials = {
-            asyncio.create_task(self._dial(endpoint, local_host, tuning, timeout_s))
+            asyncio.create_task(self._dial(endpoint, local_host, timeout_s))
             for endpoint in endpoints
         }
         for task in self._dials:
@@ -237,9 +243,9 @@ class ActiveChannel(DataChannel):
             task.cancel()
 
     async def _dial(
-        self, endpoint: Endpoint, local_host: str | None, tuning: Tuning | None, timeout_s: float
+        self, endpoint: Endpoint, local_host: str | None, timeout_s: float
     ) -> socket.socket:
-        sock = new_socket(family_of(endpoint.host), tuning)
+        sock = new_socket(family_of(endpoint.host), self._tuning)
         try:
             if local_host is not None and family_of(local_host) == sock.family:
                 sock.bind((local_host, 0))

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import struct
 
-from .sockets import SocketState, is_reset, socket_state, unacknowledged_bytes
+from .sockets import SocketState, Tuning, is_reset, socket_state, unacknowledged_bytes
 
 _LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with time 0: close sends RST, so that the peer cannot take it for the end of file."""
@@ -18,13 +18,17 @@ class DataConnection:
     number: which connection of the transfer it is, from 0, in the order they came.
     """
 
-    def __init__(self, sock: socket.socket, number: int) -> None:
+    def __init__(self, sock: socket.socket, number: int, tuning: Tuning | None = None) -> None:
         self.number = number
+        self.observed: dict[str, object] = {}
+        """What the socket had, by `Tuning.observe`, from the beginning to the end."""
         self.bytes_sent = 0
         self.bytes_received = 0
         self.at_end = False
+        self._tuning = tuning
         self._sock = sock
         self._last_state: SocketState | None = None
+        self._observe()
 
     def fileno(self) -> int:
         """Give the descriptor for the event loop to watch."""
@@ -77,13 +81,24 @@ class DataConnection:
 
     def close(self) -> None:
         """Close, and remember the kernel's last word for the report."""
-        self.state()
+        self._remember()
         self._sock.close()
 
     def reset(self) -> None:
         """Close so that the peer sees a reset and not an end of file."""
-        self.state()
+        self._remember()
         reset_socket(self._sock)
+
+    def _remember(self) -> None:
+        if self._sock.fileno() >= 0:
+            self.state()
+            self._observe()
+
+    def _observe(self) -> None:
+        """Add what is known now; what was known only at the beginning stays."""
+        if self._tuning is not None:
+            now = self._tuning.observe(self._sock)
+            self.observed |= {name: value for name, value in now.items() if value is not None}
 
 
 def reset_socket(sock: socket.socket) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -25,6 +26,9 @@ class ConnectionReport:
 
     retransmits: int | None
     """Segments that this side sent again; None where the kernel cannot tell."""
+
+    socket: Mapping[str, object] = field(default_factory=dict)
+    """What the socket had: algorithm, buffers, initial window and more, where it was observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +72,5 @@ def connection_report(connection: DataConnection) -> ConnectionReport:
         bytes=connection.bytes_sent + connection.bytes_received,
         rtt_s=state.rtt_s if state else None,
         retransmits=state.retransmits if state else None,
+        socket=connection.observed,
     )

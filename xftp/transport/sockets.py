@@ -6,6 +6,7 @@ import fcntl
 import socket
 import struct
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,10 +25,13 @@ _TCP_CLOSE = 7
 
 
 class Tuning(Protocol):
-    """How the sockets of one side are to be set; applied before connect or listen."""
+    """How the data sockets of one side are to be set."""
 
     def apply(self, sock: socket.socket) -> None:
-        """Set the options of `sock`."""
+        """Set the options of `sock`, before it connects or listens."""
+
+    def observe(self, sock: socket.socket) -> Mapping[str, object]:
+        """Tell what a connected socket has now, for the report; None stands for unknown."""
 
 
 @dataclass(frozen=True, slots=True)

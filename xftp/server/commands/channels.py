@@ -102,7 +102,7 @@ def _listen(session: Session, limit: int, expected: int | None = None) -> Passiv
         session.control.peer_host,
         expected=1 if limit == 1 else expected,
         limit=limit,
-        tuning=session.settings.tuning,
+        tuning=session.tuning(limit),
         ports=session.settings.passive_ports,
     )
 

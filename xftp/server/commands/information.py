@@ -26,6 +26,9 @@ _NOT_HERE = (
 
 async def features(session: Session, argument: str) -> Reply:
     lines = [row.feature for row in session.commands.values() if row.feature is not None]
+    tuner = session.settings.tuner
+    keys = ("Connections", *(tuner.keys if tuner is not None else ()))
+    lines[lines.index("MULT")] = "MULT " + "".join(f"{key};" for key in keys)
     named = [tuple(line.partition(" ")[::2]) for line in sorted([*lines, *_FEATURES_OF_ALL])]
     return Reply(211, format_feat([(name, parameters) for name, parameters in named]))
 

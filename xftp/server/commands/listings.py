@@ -206,7 +206,7 @@ async def status(session: Session, argument: str) -> Reply:
     return Reply(code, (f"Status of {path}:", *lines, "End of status."))
 
 
-_MOST_STATUS_LINES = 1000
+_MOST_STATUS_LINES = 200
 """STAT <path> answers over the control connection, which other commands wait for."""
 
 

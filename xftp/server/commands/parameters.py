@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 
 from xftp.errors import ArgumentError, ParameterError
@@ -104,7 +105,10 @@ def _mult(session: Session, wanted: str) -> Reply:
     asked, ignored = parse_mult_options(wanted)
     limit = session.settings.connection_limit
     # Without the key nothing is announced: nobody must then be waited for.
-    granted = MultOptions(asked.connections and min(asked.connections, limit))
+    connections = asked.connections and min(asked.connections, limit)
+    tuner = session.settings.tuner
+    granted = MultOptions() if tuner is None else tuner.grant(asked)
+    granted = replace(granted, connections=connections)
     session.mult_options = granted
     said = f"MULT {format_mult_options(granted)}".rstrip()
     if ignored:
@@ -127,7 +131,7 @@ ROWS = (
         "MULT",
         Argument.FORBIDDEN_500,
         needs_login=False,
-        feature="MULT Connections;",
+        feature="MULT",
     ),
     _row("OPTS", options, "OPTS <feature> [<options>]", Argument.REQUIRED, needs_login=False),
 )
