@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 
-TEST_PACKAGES := curl lftp tnftp vsftpd
+TEST_PACKAGES := curl lftp tnftp vsftpd iproute2 libbpf1
 BPF_PACKAGES := clang llvm libbpf-dev
 BENCH_PACKAGES := $(TEST_PACKAGES) globus-gridftp-server-progs globus-gass-copy-progs
 
