@@ -13,7 +13,7 @@ import xftp
 from xftp.client.url import FtpUrl, parse_url
 from xftp.errors import ArgumentError
 
-from .plan import plan_command
+from .local_commands import doctor_command, plan_command
 from .running import guarded, prepare_streams, run
 from .settings import (
     Settings,
@@ -183,6 +183,7 @@ def shell_command(context: click.Context, /, url: str | None, **values: Any) -> 
 
 
 xftp_command.add_command(plan_command)
+xftp_command.add_command(doctor_command)
 
 
 def _last_url(text: str) -> FtpUrl:

@@ -11,18 +11,22 @@ import sys
 import tomllib
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import xftp
 from xftp.errors import XftpError
 from xftp.server import Account, Server, Settings
-from xftp.server.settings import Tuner
 
 from .params import buffer_size, initial_window, link_rate
 from .running import prepare_streams
 from .settings import tuning_options
+
+if TYPE_CHECKING:
+    from .tuning import DaemonTuning
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 2121
 _PATIENCE_S = 60.0
@@ -202,6 +206,7 @@ def main(
         accounts.append(Account("anonymous", root, None, writable))
     if not accounts:
         raise click.UsageError("Nobody could log in: give --anonymous or --user NAME:PASSWORD.")
+    tuner = _tuner(wish, allowed_algorithms, max_buffer, max_initial_window, max_rate)
     settings = Settings(
         accounts=tuple(accounts),
         connection_limit=connections,
@@ -210,7 +215,7 @@ def main(
         session_limit=sessions,
         idle_timeout_s=idle_timeout,
         sync_uploads=fsync,
-        tuner=_tuner(wish, allowed_algorithms, max_buffer, max_initial_window, max_rate),
+        tuner=tuner,
     )
     levels = {0: logging.WARNING, 1: logging.INFO}
     logging.basicConfig(
@@ -218,6 +223,8 @@ def main(
         format="%(asctime)s %(levelname)s %(message)s",
         stream=sys.stderr,
     )
+    for problem in tuner.problems():
+        logger.warning("%s", problem)
     try:
         _run(_serve(settings, host, port))
     except XftpError as error:
@@ -234,7 +241,7 @@ def _tuner(
     max_buffer: int,
     max_initial_window: int,
     max_rate: float | None,
-) -> Tuner:
+) -> DaemonTuning:
     """Make what sets the data sockets, from the options of `tuning_options` and the limits."""
     from .tuning import DaemonTuning, Limits, Wish
 

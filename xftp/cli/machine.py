@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gzip
 import importlib.metadata
 import importlib.util
 import os
@@ -13,10 +14,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuning import congestion
+from tuning.bpf import host
 from tuning.errors import TuningError
 from tuning.sockopts import SocketTuning
 
@@ -24,8 +26,12 @@ CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_BPF = 12, 21, 39
 """Numbers of capabilities (linux/capability.h)."""
 
 _PROBED = SocketTuning(pacing_rate_bps=8e6, notsent_lowat_bytes=65536)
-_PROBED_ALGORITHM = "xftp_reno97"
 _PROBED_WINDOW_SEGMENTS = 20
+
+
+def find_command(name: str) -> str | None:
+    """Give the path of a command, those for administrators included."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
 
 
 def package_version(name: str) -> str | None:
@@ -53,14 +59,14 @@ def refused_options() -> tuple[str, ...]:
         return tuple(difference.option for difference in _PROBED.apply(sock))
 
 
-def parameters_problem() -> str | None:
-    """Say why a socket cannot be told its initial window, None if it can."""
+def parameters_problem(algorithm: str) -> str | None:
+    """Say why a socket with this algorithm cannot be told its initial window, None if it can."""
     try:
         with (
             socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock,
             congestion.ParameterMap() as parameters,
         ):
-            congestion.choose(sock, _PROBED_ALGORITHM)
+            congestion.choose(sock, algorithm)
             parameters.set_initial_window(sock, _PROBED_WINDOW_SEGMENTS)
     except TuningError as error:
         return str(error)
@@ -77,16 +83,19 @@ class Machine:
     platform: str = sys.platform
     """As sys.platform has it."""
 
-    user_id: int = -1
-    """Effective user; -1: of this process."""
+    user_id: int = field(default_factory=os.geteuid)
+    """The effective user."""
 
-    find_command: Callable[[str], str | None] = shutil.which
+    find_command: Callable[[str], str | None] = find_command
     """Gives the path of a command."""
 
     package_version: Callable[[str], str | None] = package_version
     library_problem: Callable[[str], str | None] = library_problem
     refused_options: Callable[[], tuple[str, ...]] = refused_options
-    parameters_problem: Callable[[], str | None] = parameters_problem
+    parameters_problem: Callable[[str], str | None] = parameters_problem
+
+    objects: Path = host.OBJECTS
+    """The compiled BPF programs of this package."""
 
     clock_resolution_s: Callable[[], float] = lambda: time.get_clock_info("monotonic").resolution
     """Of the monotonic clock."""
@@ -94,7 +103,7 @@ class Machine:
     @property
     def is_root(self) -> bool:
         """Whether commands for root can be typed as they are."""
-        return (os.geteuid() if self.user_id < 0 else self.user_id) == 0
+        return self.user_id == 0
 
     def path(self, name: str) -> Path:
         """Give the place of an absolute path of this machine."""
@@ -111,11 +120,14 @@ class Machine:
         """Read a sysctl; None if there is none."""
         return self.text(f"/proc/sys/{name.replace('.', '/')}")
 
+    def words(self, name: str) -> tuple[str, ...]:
+        """Read a sysctl that is a list of words; none if there is none."""
+        return tuple((self.sysctl(name) or "").split())
+
     def integers(self, name: str) -> tuple[int, ...]:
         """Read a sysctl of whole numbers; none if it has something else."""
-        words = (self.sysctl(name) or "").split()
         with suppress(ValueError):
-            return tuple(int(word) for word in words)
+            return tuple(int(word) for word in self.words(name))
         return ()
 
     @property
@@ -128,6 +140,23 @@ class Machine:
         """The first two numbers of the release; (0, 0) if it cannot be told."""
         found = re.match(r"([0-9]+)\.([0-9]+)", self.release)
         return (int(found[1]), int(found[2])) if found else (0, 0)
+
+    def kernel_option(self, name: str) -> str | None:
+        """Give what the kernel was built with: "y", "m", "n"; None if it cannot be told."""
+        config = self.text(f"/boot/config-{self.release}")
+        with suppress(OSError, EOFError):
+            config = gzip.decompress(self.path("/proc/config.gz").read_bytes()).decode()
+        if config is None:
+            return None
+        found = re.search(rf"^{name}=(.*)$", config, re.M)
+        return found[1] if found else "n"
+
+    def describes(self, type_name: str) -> bool | None:
+        """Tell whether the kernel's types have one of that name; None if it describes none."""
+        try:
+            return f"\0{type_name}\0".encode() in self.path(str(host.KERNEL_TYPES)).read_bytes()
+        except OSError:
+            return None
 
     def has_capability(self, number: int) -> bool:
         """Tell whether this process has a capability, by number."""

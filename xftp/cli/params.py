@@ -59,7 +59,9 @@ def buffer_size(_: click.Context, param: click.Parameter, text: str | None) -> i
 
     def read(tuning: ModuleType) -> int:
         size = int(tuning.parse_size(text))
-        tuning.SocketTuning(send_buffer_bytes=size)
+        sockopts = tuning.sockopts
+        low, high = sockopts.MIN_BUFFER_BYTES, sockopts.MAX_BUFFER_BYTES
+        tuning.errors.check_integer("the buffer", size, low, high, "bytes")
         return size
 
     return None if text is None else _tuned(read)
@@ -71,7 +73,8 @@ def initial_window(_: click.Context, param: click.Parameter, text: str | None) -
     def read(tuning: ModuleType) -> int:
         if text is None or not re.fullmatch(r"[0-9]{1,9}", text):
             raise click.BadParameter(f"an initial window is a number of segments, not {text!r}")
-        tuning.SocketTuning(initial_window_segments=int(text))
+        high = tuning.sockopts.MAX_INITIAL_WINDOW_SEGMENTS
+        tuning.errors.check_integer("the initial window", int(text), 1, high, "segments")
         return int(text)
 
     return None if text is None else _tuned(read)
@@ -101,6 +104,7 @@ def profile_name(_: click.Context, param: click.Parameter, text: str | None) -> 
 def _tuned(read: Callable[[ModuleType], _Value]) -> _Value:
     import tuning
     import tuning.profiles
+    import tuning.sockopts
 
     try:
         return read(tuning)

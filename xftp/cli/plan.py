@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
-
-import click
+from types import MappingProxyType
+from typing import Any
 
 from tuning.errors import TuningError
 from tuning.model import Link, Response, TransferTime, transfer_time
 from tuning.planning import DEFAULT_MAX_CONNECTIONS, DEFAULT_SIZE_BYTES, Plan, plan
-from tuning.profiles import AUTO, PROFILES, Profile, find
+from tuning.profiles import AUTO, Profile, find
 from tuning.readback import sysctl
 from tuning.units import (
     format_loss,
@@ -27,17 +25,33 @@ from tuning.units import (
 )
 from xftp.protocol.options import MULT_LIMIT
 
-from .params import connection_count
 from .text import connections_text, seconds_text
 from .tuning import RENTED
 
-Value = TypeVar("Value")
 SysctlReader = Callable[[str], str | None]
+
+
+def _profile(name: str) -> Profile:
+    if name == AUTO:
+        raise TuningError("auto measures the link as it transfers; a plan needs --rate and --rtt")
+    return find(name)
+
+
+PARSERS: Mapping[str, Callable[[str], object]] = MappingProxyType(
+    {
+        "rate_bps": parse_rate,
+        "rtt_s": parse_time,
+        "loss": parse_loss,
+        "size_bytes": parse_size,
+        "profile": _profile,
+    }
+)
+"""Read the fields of a `Request` as people write them; they raise TuningError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The link and the file that a person asks about. Raises TuningError with `plan`."""
+    """The link and the file that a person asks about; `advise` checks the values."""
 
     rate_bps: float
     """Rate of the link in bits per second."""
@@ -246,109 +260,3 @@ def _time_rows(advice: Advice) -> list[tuple[str, str]]:
         (label, f"{text:>{width}}  {math.floor(best_s / total_s * 100):3}% of what the link can do")
         for label, text, total_s in shown
     ]
-
-
-# -- the command ------------------------------------------------------------------------------
-
-
-def _read_by(
-    parse: Callable[[str], Value],
-) -> Callable[[click.Context, click.Parameter, str | None], Value | None]:
-    """Make a click callback of a parser that raises TuningError."""
-
-    def read(_: click.Context, param: click.Parameter, text: str | None) -> Value | None:
-        try:
-            return None if text is None else parse(text)
-        except TuningError as error:
-            raise click.BadParameter(str(error)) from error
-
-    return read
-
-
-def _profile(name: str) -> Profile:
-    if name == AUTO:
-        raise TuningError("auto measures the link as it transfers; a plan needs --rate and --rtt")
-    return find(name)
-
-
-@click.command("plan")
-@click.option(
-    "--rate", "rate_bps", metavar="RATE", callback=_read_by(parse_rate), help="Of the link: 50mbit."
-)
-@click.option(
-    "--rtt", "rtt_s", metavar="TIME", callback=_read_by(parse_time), help="Round trip: 600ms."
-)
-@click.option(
-    "--loss",
-    metavar="SHARE",
-    default="0",
-    callback=_read_by(parse_loss),
-    help="Of the segments, whatever the load: 1e-3 or 0.1%.  [default: none]",
-)
-@click.option(
-    "--size",
-    "size_bytes",
-    metavar="SIZE",
-    default=format_size(DEFAULT_SIZE_BYTES).replace(" ", ""),
-    show_default=True,
-    callback=_read_by(parse_size),
-    help="Of the file: 1GB.",
-)
-@click.option(
-    "--profile",
-    metavar="NAME",
-    callback=_read_by(_profile),
-    help=f"A link by name, seen from who downloads: {', '.join(PROFILES)}.",
-)
-@click.option(
-    "--max-connections",
-    metavar="N",
-    default=str(DEFAULT_MAX_CONNECTIONS),
-    show_default=True,
-    callback=connection_count,
-    help="Plan no more data connections than that.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as one line of JSON.")
-@click.pass_context
-def plan_command(
-    context: click.Context,
-    /,
-    rate_bps: float | None,
-    rtt_s: float | None,
-    profile: Profile | None,
-    as_json: bool,
-    **values: Any,
-) -> None:
-    """Compute connections, buffers and windows for a link, and how long a file takes.
-
-    --rate and --rtt go before those of the profile. Nothing is sent and nothing changed.
-    """
-    request = Request(
-        rate_bps=_needed("rate", "50mbit", rate_bps, profile.down_bps if profile else None),
-        rtt_s=_needed("rtt", "600ms", rtt_s, profile.rtt_s if profile else None),
-        profile=profile,
-        **values,
-    )
-    try:
-        advice = advise(request, _options_of(context, "get"))
-    except TuningError as error:
-        raise click.UsageError(str(error)) from error
-    if as_json:
-        click.echo(json.dumps(advice.as_json()))
-    else:
-        for line in advice_lines(advice):
-            click.echo(line)
-
-
-def _needed(option: str, example: str, given: float | None, of_profile: float | None) -> float:
-    value = of_profile if given is None else given
-    if value is None:
-        raise click.UsageError(f"a plan needs --{option}, like --{option} {example}, or --profile")
-    return value
-
-
-def _options_of(context: click.Context, command: str) -> frozenset[str]:
-    """Give the long options that another command of the same group has."""
-    group = context.find_root().command
-    found = group.commands.get(command) if isinstance(group, click.Group) else None
-    return frozenset(name for each in found.params for name in each.opts) if found else frozenset()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xftp.transport.report import TransferReport
 
 from .terminal import say
-from .text import printable, rate_text, size_text, summary
+from .text import connection_summary, printable, summary
 
 if TYPE_CHECKING:
     from xftp.client.progress import Progress
@@ -68,11 +68,7 @@ class Screen:
             return
         self._say(summary(name, report))
         for each in report.connections if self.verbose else ():
-            rate = each.bytes / report.seconds if report.seconds > 0 else 0.0
-            rtt = "" if each.rtt_s is None else f", RTT {each.rtt_s * 1000:.3g} ms"
-            again = "" if each.retransmits is None else f", {each.retransmits} segments sent again"
-            figures = f"{size_text(each.bytes)}, {rate_text(rate)}{rtt}{again}"
-            self._say(f"  connection {each.number}: {figures}")
+            self._say(f"  {connection_summary(each, report.seconds)}")
 
     def _say(self, line: str) -> None:
         line = printable(line)

@@ -44,9 +44,8 @@ def _tuning(settings: Settings, screen: Screen) -> TuningMaker:
         congestion=settings.congestion,
         initial_window_segments=settings.initial_window_segments,
     )
-    made = ClientTuning(wish)
-    if wish != Wish():
-        made.check(settings.connections, screen.notice, strict=settings.strict_tuning)
+    made = ClientTuning(wish, screen.notice, strict=settings.strict_tuning)
+    made.check()
     return made
 
 

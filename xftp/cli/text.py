@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from xftp.protocol.listings import RECENT_S, Entry
-from xftp.transport.report import TransferReport
+from xftp.transport.report import ConnectionReport, TransferReport
 
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Control, format (text direction), surrogate (not UTF-8), line and paragraph separators."""
@@ -67,6 +67,31 @@ def summary(name: str, report: TransferReport) -> str:
     moved = f"{size_text(report.bytes)} in {seconds_text(report.seconds)}"
     count = connections_text(max(1, len(report.connections)))
     return f"{printable(name)}: {moved}{rate} over {count}{resumed}"
+
+
+def connection_summary(connection: ConnectionReport, seconds: float) -> str:
+    """Write what is known of one connection of a transfer that took `seconds`."""
+    words = [size_text(connection.bytes)]
+    if seconds > 0:
+        words.append(rate_text(connection.bytes / seconds))
+    had = connection.socket
+    if "congestion" in had:
+        words.append(str(had["congestion"]))
+    if "initial_window_segments" in had:
+        words.append(f"initial window {had['initial_window_segments']}")
+    if connection.rtt_s is not None:
+        words.append(f"RTT {_rtt_text(connection.rtt_s)}{_least_text(had.get('min_rtt_s'))}")
+    if connection.retransmits is not None:
+        words.append(f"{connection.retransmits} segments sent again")
+    return f"connection {connection.number}: {', '.join(words)}"
+
+
+def _least_text(min_rtt_s: object) -> str:
+    return f" (least {_rtt_text(min_rtt_s)})" if isinstance(min_rtt_s, float) else ""
+
+
+def _rtt_text(rtt_s: float) -> str:
+    return f"{rtt_s * 1000:.3g} ms"
 
 
 def listing_lines(entries: Iterable[Entry], *, long: bool) -> list[str]:

@@ -12,8 +12,10 @@ from typing import Any, cast
 
 import tuning
 from tuning import congestion
+from tuning.bpf import host
 from tuning.congestion import ALGORITHMS, ParameterMap
 from tuning.errors import TuningError
+from tuning.planning import MAX_CONNECTIONS
 from tuning.sockopts import (
     MAX_BUFFER_BYTES,
     MAX_INITIAL_WINDOW_SEGMENTS,
@@ -28,10 +30,8 @@ from xftp.protocol.options import MultOptions
 from xftp.transport.sockets import Tuning
 
 RENTED = "xftp_rented"
-"""The algorithm for a link whose rate is known; chosen by itself where it is loaded."""
-
-FALLBACK_RTT_S = 0.1
-"""Where the kernel cannot tell the round-trip time."""
+"""The algorithm for a link whose rate is known; chosen by itself where it is loaded. It starts at
+rate x RTT of its own handshake, so it is told no initial window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,43 +49,79 @@ class Wish:
     congestion: str | None = None
     initial_window_segments: int | None = None
 
-    def socket_tuning(
-        self, direction: Direction, connections: int, rtt_s: float | None
-    ) -> SocketTuning:
-        """Make the settings of each of N sockets. Raises TuningError."""
-        explicit = SocketTuning(
+    def explicit(self) -> SocketTuning:
+        """Make the settings that were asked for in so many words. Raises TuningError."""
+        return SocketTuning(
             send_buffer_bytes=self.send_buffer_bytes,
             receive_buffer_bytes=self.receive_buffer_bytes,
             congestion=self.congestion,
             initial_window_segments=self.initial_window_segments,
         )
-        return self._of_the_link(direction, connections, rtt_s).merged(explicit)
+
+    def socket_tuning(
+        self, direction: Direction, connections: int, rtt_s: float | None
+    ) -> SocketTuning:
+        """Make the settings of each of N sockets of this machine. Raises TuningError."""
+        made = self._of_the_link(direction, connections, rtt_s)
+        name = self.congestion or (RENTED if made.pacing_rate_bps is not None else None)
+        if name == RENTED or name not in loaded():
+            # What takes no initial window is not worth a complaint for every transfer.
+            made = replace(made, initial_window_segments=None)
+        if name == RENTED and name in loaded():
+            made = replace(made, congestion=RENTED)
+        return made.merged(self.explicit())
+
+    def request(self, direction: Direction, connections: int, rtt_s: float | None) -> MultOptions:
+        """Make what is asked of the other side, which has algorithms of its own.
+
+        Raises TuningError.
+        """
+        link = self._of_the_link(direction, connections, rtt_s)
+        if self.congestion in (None, RENTED) or self.congestion not in ALGORITHMS:
+            link = replace(link, initial_window_segments=None)
+        made = link.merged(self.explicit())
+        rate_bps = made.pacing_rate_bps
+        return MultOptions(
+            congestion=made.congestion,
+            initial_window_segments=made.initial_window_segments,
+            rate_bps=None if rate_bps is None else round(rate_bps * connections),
+            send_buffer_bytes=made.send_buffer_bytes,
+            receive_buffer_bytes=made.receive_buffer_bytes,
+        )
 
     def _of_the_link(
         self, direction: Direction, connections: int, rtt_s: float | None
     ) -> SocketTuning:
-        """Make what follows from the rate and the round-trip time, if they are known."""
-        measured = self.profile in (None, tuning.AUTO)
-        if measured and self.rate_bps is None:
-            return SocketTuning()
-        if measured:
-            assert self.rate_bps is not None
-            profile = tuning.Profile.measured(self.rate_bps, rtt_s or FALLBACK_RTT_S)
-        else:
+        """Make what follows from the rate and the round-trip time, as far as they are known."""
+        connections = min(connections, MAX_CONNECTIONS)
+        rate_bps = self.rate_bps
+        if rate_bps is not None:
+            rate_bps = max(rate_bps, MIN_PACING_RATE_BPS * connections)
+        if self.profile not in (None, tuning.AUTO):
             profile = tuning.profiles.find(self.profile or "")
-        if not measured and self.rate_bps is not None:
-            profile = replace(profile, down_bps=self.rate_bps, up_bps=self.rate_bps)
-        made = profile.tuning(connections, direction)
-        if (self.congestion or RENTED) not in _loaded():
-            # Nothing here takes an initial window, and the user did not ask for one in so many
-            # words: it is not worth a complaint for every transfer.
-            return replace(made, initial_window_segments=None)
-        return made.merged(SocketTuning(congestion=self.congestion or RENTED))
+            if rate_bps is not None:
+                profile = replace(profile, down_bps=rate_bps, up_bps=rate_bps, rated=True)
+        elif rate_bps is None:
+            return SocketTuning()
+        elif not rtt_s:
+            # Buffers that are too small cost more than those that grow by themselves.
+            return SocketTuning(pacing_rate_bps=_pacing(rate_bps / connections))
+        else:
+            profile = tuning.Profile.measured(rate_bps, rtt_s)
+        return profile.tuning(connections, direction)
 
 
-def _loaded() -> frozenset[str]:
+def available() -> frozenset[str]:
+    """Name the algorithms that this kernel has now; none where that cannot be told."""
+    try:
+        return frozenset(congestion.available())
+    except TuningError:
+        return frozenset()
+
+
+def loaded() -> frozenset[str]:
     """Name our own algorithms that this kernel has now."""
-    return frozenset(ALGORITHMS) & frozenset(congestion.available())
+    return frozenset(ALGORITHMS) & available()
 
 
 class ObservedTuner(tuning.Tuner):
@@ -104,16 +140,32 @@ class ObservedTuner(tuning.Tuner):
             "initial_window_segments": got.initial_window_segments,
             "pacing_rate_bps": got.pacing_rate_bps,
             "min_rtt_s": info.min_rtt_s if info else None,
-            "delivery_rate_bps": info.delivery_rate_bps if info else None,
+            "delivery_rate_bps": info.delivery_rate_bps or None if info else None,
         }
 
 
-def open_parameters() -> ParameterMap | None:
-    """Open the map of per-socket parameters; None if no algorithm of ours is loaded."""
-    try:
-        return ParameterMap()
-    except TuningError:
-        return None
+class CurrentParameters:
+    """The map of per-socket parameters of the algorithms that are loaded now.
+
+    Opened at once, as the process may drop its privileges later; opened again when they have been
+    loaded anew, since the old map then tells nobody anything.
+    """
+
+    def __init__(self) -> None:
+        self._map: ParameterMap | None = None
+        self._pin: int | None = None
+        self.get()
+
+    def get(self) -> ParameterMap | None:
+        """Give the map; None if no algorithm of ours was ever loaded."""
+        try:
+            pin = host.PARAMETERS_PIN.stat().st_ino
+            if pin != self._pin:
+                # Sockets that are just being set may use the old map: it is left open.
+                self._map, self._pin = ParameterMap(), pin
+        except (OSError, TuningError):
+            pass
+        return self._map
 
 
 def tuner(settings: SocketTuning, parameters: ParameterMap | None) -> ObservedTuner:
@@ -127,46 +179,72 @@ def tuner(settings: SocketTuning, parameters: ParameterMap | None) -> ObservedTu
     )
 
 
+def _refused(probe: ObservedTuner) -> tuple[tuning.Difference, ...]:
+    """Try settings on a socket that goes nowhere; give what is not granted."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        probe.apply(sock)
+    return probe.differences
+
+
 # -- the client ---------------------------------------------------------------------------------
 
 
 class ClientTuning:
-    """Makes the settings of both sides' data sockets for the client (a TuningMaker)."""
+    """Makes the settings of both sides' data sockets for the client (a TuningMaker).
 
-    def __init__(self, wish: Wish) -> None:
+    notice: told once of each setting that this machine does not grant; strict: TuningRefused is
+    raised instead.
+    """
+
+    def __init__(
+        self, wish: Wish, notice: Callable[[str], None] | None = None, *, strict: bool = False
+    ) -> None:
         self._wish = wish
-        self._parameters = open_parameters()
+        self._notice = notice
+        self._strict = strict
+        self._told: set[str] = set()
+        self._parameters = CurrentParameters()
 
     def __call__(
         self, direction: Direction, connections: int, rtt_s: float | None
     ) -> tuple[Tuning, MultOptions]:
-        """Give the setting of each socket of this side, and what to ask of the other."""
-        settings = self._wish.socket_tuning(direction, connections, rtt_s)
-        rate = settings.pacing_rate_bps
-        return tuner(settings, self._parameters), MultOptions(
-            congestion=settings.congestion,
-            initial_window_segments=settings.initial_window_segments,
-            rate_bps=None if rate is None else round(rate * connections),
-            send_buffer_bytes=settings.send_buffer_bytes,
-            receive_buffer_bytes=settings.receive_buffer_bytes,
-        )
+        """Give the setting of each socket of this side, and what to ask of the other.
 
-    def check(self, connections: int, notice: Callable[[str], None], *, strict: bool) -> None:
-        """Try the settings on a socket that goes nowhere, and tell what is not granted.
-
-        Raises TuningRefused for the first difference if `strict`, or for what cannot be meant.
+        Raises TuningRefused.
         """
         try:
-            settings = self._wish.socket_tuning("download", connections, None)
+            settings = self._wish.socket_tuning(direction, connections, rtt_s)
+            asked = self._wish.request(direction, connections, rtt_s)
         except TuningError as error:
             raise TuningRefused(str(error)) from error
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
-            probe = tuner(settings, self._parameters)
-            probe.apply(sock)
-        for difference in probe.differences:
-            if strict:
-                raise TuningRefused(str(difference))
-            notice(str(difference))
+        self._try(settings)
+        return tuner(settings, self._parameters.get()), asked
+
+    def check(self) -> None:
+        """Try what does not depend on the path, before anything is connected.
+
+        Raises TuningRefused.
+        """
+        if self._wish.profile == tuning.AUTO and self._wish.rate_bps is None:
+            self._tell("the profile auto needs the rate of the link, as --rate 50mbit")
+        try:
+            self._try(self._wish.explicit())
+        except TuningError as error:
+            raise TuningRefused(str(error)) from error
+
+    def _try(self, settings: SocketTuning) -> None:
+        """Tell what a socket that goes nowhere is not granted."""
+        if settings == SocketTuning():
+            return
+        for difference in _refused(tuner(settings, self._parameters.get())):
+            self._tell(str(difference))
+
+    def _tell(self, sentence: str) -> None:
+        if self._strict:
+            raise TuningRefused(sentence)
+        if self._notice is not None and sentence not in self._told:
+            self._told.add(sentence)
+            self._notice(sentence)
 
 
 # -- the daemon ---------------------------------------------------------------------------------
@@ -201,29 +279,59 @@ class DaemonTuning:
         """
         self._defaults = defaults
         self._limits = limits
-        self._parameters = open_parameters()
+        self._parameters = CurrentParameters()
+
+    def problems(self) -> tuple[str, ...]:
+        """Tell what of the operator's own settings this machine does not grant."""
+        probe = tuner(self._settings(MultOptions(), 1), self._parameters.get())
+        found = [str(difference) for difference in _refused(probe)]
+        if self._defaults.profile == tuning.AUTO and self._defaults.rate_bps is None:
+            found.append("the profile auto needs the rate of the link, as --rate 50mbit")
+        missing = sorted(set(self._limits.algorithms) - available())
+        if missing:
+            found.append(f"this kernel has no congestion control {', '.join(missing)} to allow")
+        return tuple(found)
 
     def grant(self, asked: MultOptions) -> MultOptions:
-        """Reduce what a client asks to the limits, and to what the kernel gives."""
+        """Bring what a client asks within the limits, and to what the kernel gives."""
         limits = self._limits
         granted = MultOptions(
-            congestion=asked.congestion if self._may_use(asked.congestion) else None,
+            congestion=self._algorithm(asked),
             initial_window_segments=_at_most(
                 asked.initial_window_segments, limits.initial_window_segments
             ),
-            rate_bps=_at_most(asked.rate_bps, int(limits.rate_bps) if limits.rate_bps else None),
-            send_buffer_bytes=_at_most(asked.send_buffer_bytes, limits.buffer_bytes),
-            receive_buffer_bytes=_at_most(asked.receive_buffer_bytes, limits.buffer_bytes),
+            rate_bps=self._rate(asked),
+            send_buffer_bytes=self._buffer(asked.send_buffer_bytes),
+            receive_buffer_bytes=self._buffer(asked.receive_buffer_bytes),
         )
         return self._as_the_kernel_gives(granted)
 
     def tuning(self, granted: MultOptions, connections: int) -> Tuning:
         """Make the setting of each of N data sockets."""
-        return tuner(self._settings(granted, connections), self._parameters)
+        return tuner(self._settings(granted, connections), self._parameters.get())
 
-    def _may_use(self, name: str | None) -> bool:
-        allowed = self._limits.algorithms or congestion.available()
-        return name is None or name in allowed
+    def _algorithm(self, asked: MultOptions) -> str | None:
+        """Choose what was asked if it is allowed, else what suits a link of known rate."""
+        if asked.congestion is not None and self._may_use(asked.congestion):
+            return asked.congestion
+        rate_decides = asked.rate_bps is not None and self._defaults.congestion is None
+        return RENTED if rate_decides and RENTED in loaded() and self._may_use(RENTED) else None
+
+    def _may_use(self, name: str) -> bool:
+        return name in (self._limits.algorithms or available())
+
+    def _rate(self, asked: MultOptions) -> int | None:
+        """Reduce a rate to the limit, and raise it to what each socket can be told."""
+        if asked.rate_bps is None:
+            return None
+        rate_bps = min(asked.rate_bps, self._limits.rate_bps or asked.rate_bps)
+        connections = min(asked.connections or 1, MAX_CONNECTIONS)
+        return round(_pacing(rate_bps / connections) * connections)
+
+    def _buffer(self, asked: int | None) -> int | None:
+        return (
+            None if asked is None else max(min(asked, self._limits.buffer_bytes), MIN_BUFFER_BYTES)
+        )
 
     def _settings(self, granted: MultOptions, connections: int) -> SocketTuning:
         usual = self._defaults.socket_tuning("download", connections, None)
@@ -233,17 +341,14 @@ class DaemonTuning:
                 congestion=granted.congestion,
                 initial_window_segments=granted.initial_window_segments,
                 pacing_rate_bps=None if rate is None else _pacing(rate / connections),
-                send_buffer_bytes=_at_least(granted.send_buffer_bytes, MIN_BUFFER_BYTES),
-                receive_buffer_bytes=_at_least(granted.receive_buffer_bytes, MIN_BUFFER_BYTES),
+                send_buffer_bytes=granted.send_buffer_bytes,
+                receive_buffer_bytes=granted.receive_buffer_bytes,
             )
         )
 
     def _as_the_kernel_gives(self, granted: MultOptions) -> MultOptions:
         """Try it on a socket that goes nowhere, and take back what is not given."""
-        probe = tuner(self._settings(granted, 1), self._parameters)
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
-            probe.apply(sock)
-        for difference in probe.differences:
+        for difference in _refused(tuner(self._settings(granted, 1), self._parameters.get())):
             if difference.option == "pacing_rate_bps":
                 granted = replace(granted, rate_bps=None)
             elif getattr(granted, difference.option, None) is not None:
@@ -259,7 +364,3 @@ def _pacing(rate_bps: float) -> float:
 
 def _at_most(asked: int | None, limit: int | None) -> int | None:
     return asked if asked is None or limit is None else min(asked, limit)
-
-
-def _at_least(asked: int | None, least: int) -> int | None:
-    return asked if asked is None else max(asked, least)

@@ -54,8 +54,8 @@ class Tuned:
         for key, name in _tuning_keys():
             asked, has = getattr(self._asked, name), getattr(granted, name)
             if asked is not None and asked != has:
-                instead = "nothing of it" if has is None else str(has)
-                self._refuse(f"{key} {asked} was asked of the server, it grants {instead}")
+                instead = "does not grant it" if has is None else f"grants {has}"
+                self._refuse(f"{key} {asked} was asked of the server, which {instead}")
 
     @property
     def _is_empty(self) -> bool:
@@ -63,7 +63,8 @@ class Tuned:
 
     def _understood(self, asked: MultOptions) -> MultOptions:
         """Leave out what the server's FEAT line does not list, and say so."""
-        listed = (self._dialogue.features or {}).get("MULT", "").lower().split(";")
+        line = (self._dialogue.features or {}).get("MULT", "")
+        listed = {key.strip().lower() for key in line.split(";")}
         missing = [
             (key, name)
             for key, name in _tuning_keys()

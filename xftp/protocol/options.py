@@ -28,7 +28,7 @@ _MAX_DIGITS = 9
 _MAX_AMOUNT_DIGITS = 15
 """The same for rates and buffers: a petabit per second, a petabyte."""
 
-_ALGORITHM = re.compile(r"[A-Za-z0-9_-]{1,15}")
+_ALGORITHM = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 """TCP_CA_NAME_MAX is 16 with the final NUL (linux/tcp.h)."""
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
