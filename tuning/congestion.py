@@ -243,14 +243,16 @@ class ParameterMap:
             )
 
     def fileno(self) -> int:
-        """Give the descriptor, -1 once closed."""
+        """Give the descriptor. Raises CongestionError once closed."""
+        if self._descriptor < 0:
+            raise CongestionError("the parameter map is closed")
         return self._descriptor
 
     def set(self, sock: socket.socket, parameters: Parameters) -> None:
         """Tell a socket's algorithm its parameters; before connect or listen. Raises
         CongestionError."""
         try:
-            syscalls.update(self._descriptor, sock.fileno(), parameters.pack())
+            syscalls.update(self.fileno(), sock.fileno(), parameters.pack())
         except PermissionError as error:
             raise CongestionError(
                 "this kernel lets only root set parameters: use Linux 5.19 or later, or "
@@ -295,7 +297,7 @@ class ParameterMap:
     def get(self, sock: socket.socket) -> Parameters | None:
         """Give what a socket was told or inherited, None if nothing. Raises CongestionError."""
         try:
-            value = syscalls.lookup(self._descriptor, sock.fileno(), _LAYOUT.size)
+            value = syscalls.lookup(self.fileno(), sock.fileno(), _LAYOUT.size)
         except OSError as error:
             raise CongestionError(f"the socket's parameters: {error.strerror}") from error
         return None if value is None else Parameters.unpack(value)
@@ -303,7 +305,7 @@ class ParameterMap:
     def forget(self, sock: socket.socket) -> None:
         """Take a socket's parameters away. Raises CongestionError."""
         try:
-            syscalls.delete(self._descriptor, sock.fileno())
+            syscalls.delete(self.fileno(), sock.fileno())
         except OSError as error:
             raise CongestionError(f"the socket's parameters: {error.strerror}") from error
 
@@ -347,8 +349,9 @@ def choose(
 
     Without `parameter_map` the map is opened for this call. Raises CongestionError.
     """
-    told = parameters is not None and bool(parameters.told())
-    if told:
+    if parameters is not None and not parameters.told():
+        parameters = None
+    if parameters is not None:
         _check_parameters(name, parameters)
     try:
         # A name of 16 bytes or more would be cut silently.
@@ -363,9 +366,8 @@ def choose(
         ) from error
     except OSError as error:
         raise CongestionError(f"{name} was refused ({error.strerror})") from error
-    if not told:
+    if parameters is None:
         return
-    assert parameters is not None
     if parameter_map is not None:
         parameter_map.set(sock, parameters)
     else:

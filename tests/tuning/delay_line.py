@@ -104,6 +104,7 @@ def run(directions: list[Direction]) -> None:
     sources = {direction.source: direction for direction in directions}
     for descriptor in sources:
         os.set_blocking(descriptor, False)
+    print("ready", flush=True)
     while True:
         now = time.monotonic()
         due = [at for direction in directions if (at := direction.give(now)) is not None]

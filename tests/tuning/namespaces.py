@@ -94,14 +94,17 @@ def long_link(
             [sys.executable, "-m", "tests.tuning.delay_line", json.dumps(directions)],
             pass_fds=(client.tun, server.tun),
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             cwd=_ROOT,
         )
         try:
+            assert emulator.stdout is not None
+            assert emulator.stdout.readline() == b"ready\n"
             yield Link(client, server)
             assert emulator.poll() is None, "the emulator has ended"
         finally:
             emulator.kill()
-            emulator.wait()
+            emulator.communicate()
 
 
 def _new_namespace(stack: ExitStack, own: str, other: str) -> Namespace:

@@ -94,7 +94,8 @@ def unload(wanted: Iterable[str] | None = None) -> tuple[str, ...]:
     """
     chosen = _checked(wanted)
     with _mutex():
-        return _unload(chosen)
+        # Another version of this package may have loaded algorithms that this one has not.
+        return _unload(_pinned() if wanted is None else chosen)
 
 
 @contextmanager
@@ -189,7 +190,7 @@ def _load_one(name: str) -> bool:
 def _explained(name: str, error: libbpf.LoadError) -> CongestionError:
     if error.errno in (errno.EPERM, errno.EACCES) and "programs" in error.what and not error.log:
         hint = "this root may not load BPF programs (a container?): load them on the host"
-    elif any("struct tcp_congestion_ops" in line for line in error.log):
+    elif any("is not found in kernel BTF" in line for line in error.log):
         hint = (
             "this kernel takes no congestion control as a BPF program: "
             "use Linux 5.6 or later with CONFIG_BPF_JIT=y"
@@ -224,6 +225,14 @@ def _unload(chosen: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(gone)
 
 
+def _pinned() -> tuple[str, ...]:
+    """Name what is pinned in our directory besides the map and the two notes."""
+    if not PINS.is_dir():
+        return ()
+    notes = (PARAMETERS_PIN, _MOUNTED, _TEMPORARY)
+    return tuple(entry.name for entry in PINS.iterdir() if entry not in notes)
+
+
 def _prepare_directory() -> None:
     if not BPF_FILE_SYSTEM.is_dir():
         raise CongestionError(
@@ -238,8 +247,7 @@ def _prepare_directory() -> None:
 
 
 def _remove_directory_if_unused() -> None:
-    ours = names()
-    if not PINS.is_dir() or any((PINS / name).exists() for name in ours):
+    if not PINS.is_dir() or _pinned():
         return
     PARAMETERS_PIN.unlink(missing_ok=True)
     if _TEMPORARY.is_dir():
@@ -290,4 +298,3 @@ def _mutex() -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-

@@ -122,7 +122,6 @@ def _collected_messages(library: ctypes.CDLL) -> Iterator[list[str]]:
     messages: list[str] = []
     libc = ctypes.CDLL(None)
 
-    @_PrintFunction
     def collect(level: int, text: bytes, arguments: int) -> int:
         if level == _LEVEL_WARN:
             room = ctypes.create_string_buffer(1 << 16)
@@ -130,7 +129,8 @@ def _collected_messages(library: ctypes.CDLL) -> Iterator[list[str]]:
             messages.extend(room.value.decode(errors="replace").splitlines())
         return 0
 
-    before = library.libbpf_set_print(ctypes.cast(collect, ctypes.c_void_p))
+    callback = _PrintFunction(collect)  # kept alive until the end of this function
+    before = library.libbpf_set_print(ctypes.cast(callback, ctypes.c_void_p))
     try:
         yield messages
     finally:

@@ -97,9 +97,7 @@ def _bpf(command: _Command, request: bytes) -> int:
     try:
         number = _SYSCALL_NUMBERS[platform.machine()]
     except KeyError:
-        raise OSError(
-            f"the number of bpf(2) on {platform.machine()} is not known here"
-        ) from None
+        raise OSError(f"the number of bpf(2) on {platform.machine()} is not known here") from None
     attributes = ctypes.create_string_buffer(request, _ATTRIBUTE_BYTES)
     result: int = _libc.syscall(
         ctypes.c_long(number),

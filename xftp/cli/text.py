@@ -82,7 +82,8 @@ def connection_summary(connection: ConnectionReport, seconds: float) -> str:
     if connection.rtt_s is not None:
         words.append(f"RTT {_rtt_text(connection.rtt_s)}{_least_text(had.get('min_rtt_s'))}")
     if connection.retransmits is not None:
-        words.append(f"{connection.retransmits} segments sent again")
+        again = connection.retransmits
+        words.append(f"{again} segment{'' if again == 1 else 's'} sent again")
     return f"connection {connection.number}: {', '.join(words)}"
 
 
@@ -91,7 +92,8 @@ def _least_text(min_rtt_s: object) -> str:
 
 
 def _rtt_text(rtt_s: float) -> str:
-    return f"{rtt_s * 1000:.3g} ms"
+    """Write a round-trip time with three figures: "0.0142 ms", "561 ms", "1.2 s"."""
+    return f"{rtt_s * 1000:.3g} ms" if rtt_s < 0.9995 else f"{rtt_s:.3g} s"
 
 
 def listing_lines(entries: Iterable[Entry], *, long: bool) -> list[str]:

@@ -1,0 +1,130 @@
+"""xftp_rented: the whole rate from the first byte, errors shrugged off, congestion given way to."""
+
+from __future__ import annotations
+
+import math
+import socket
+import struct
+
+import pytest
+
+from tuning.congestion import ParameterMap, Parameters, choose
+from tuning.tcp_info import TcpInfo
+
+from .bpf_support import needs_bpf
+from .namespaces import Link, long_link
+from .transfers import Observed, connected, observe, transfer
+
+pytestmark = needs_bpf
+
+RATE_BPS = 20e6
+RTT_S = 0.1
+BDP_BYTES = int(RATE_BPS / 8 * RTT_S)
+HEADERS_BYTES = 52
+"""IPv4, and TCP with time stamps."""
+
+SIZE_BYTES = 4 << 20
+
+_SO_MAX_PACING_RATE = 47  # asm-generic/socket.h
+
+rented = Parameters(rate_bps=RATE_BPS)
+
+
+def link_segments(info: TcpInfo, rtt_s: float) -> int:
+    """Give rate x RTT in segments of the link, as the program rounds."""
+    bytes_in_flight = round(RATE_BPS / 8) * round(rtt_s * 1e6) // 1_000_000
+    return math.ceil(bytes_in_flight / (info.snd_mss_bytes + HEADERS_BYTES))
+
+
+def payload_rate_bps(info: TcpInfo) -> float:
+    return RATE_BPS * info.snd_mss_bytes / (info.snd_mss_bytes + HEADERS_BYTES)
+
+
+def check_bounds(seen: Observed) -> None:
+    bound = link_segments(seen.first, seen.first.rtt_s) * 17 / 16 + 4
+    assert all(info.snd_cwnd_segments <= bound for _, info in seen.samples)
+    assert all(info.snd_cwnd_segments >= 4 for _, info in seen.samples[:-1])
+
+
+def test_starts_at_rate_times_rtt(link: Link, parameter_map: ParameterMap) -> None:
+    seen = transfer(
+        link, "xftp_rented", rented, parameter_map, until=lambda at, info: at > 4 * RTT_S
+    )
+    assert seen.first.snd_cwnd_segments == link_segments(seen.first, seen.first.rtt_s)
+    assert seen.first.pacing_rate_bps == pytest.approx(payload_rate_bps(seen.first), rel=0.001)
+    settled = link_segments(seen.last, seen.least_rtt_s)
+    assert seen.last.snd_cwnd_segments == pytest.approx(settled * 17 / 16 + 3, abs=2)
+
+
+def test_takes_its_rate_from_the_pacing_option(link: Link, parameter_map: ParameterMap) -> None:
+    """Two socket options and no map: what an unprivileged process can do anywhere."""
+
+    def tune(sock: socket.socket) -> None:
+        choose(sock, "xftp_rented")
+        sock.setsockopt(
+            socket.SOL_SOCKET, _SO_MAX_PACING_RATE, struct.pack("Q", round(RATE_BPS / 8))
+        )
+
+    with connected(link, client=tune) as (sender, receiver):
+        seen = observe(sender, receiver, size_bytes=1 << 16)
+    assert seen.first.snd_cwnd_segments == link_segments(seen.first, seen.first.rtt_s)
+
+
+def test_fills_the_link_from_the_first_byte(parameter_map: ParameterMap) -> None:
+    with long_link(RTT_S / 2, rate_bps=RATE_BPS, queue_bytes=BDP_BYTES) as link:
+        seen = transfer(link, "xftp_rented", rented, parameter_map, size_bytes=SIZE_BYTES)
+    at_line_rate_s = SIZE_BYTES * 8 / payload_rate_bps(seen.first)
+    # One way for the last byte and its window of slack; the rest is the machine.
+    assert seen.duration_s < at_line_rate_s + 3 * RTT_S
+    assert not seen.last.total_retrans_segments
+    check_bounds(seen)
+
+
+def test_takes_scattered_loss_for_errors(parameter_map: ParameterMap) -> None:
+    with long_link(RTT_S / 2, rate_bps=RATE_BPS, queue_bytes=BDP_BYTES, loss=0.01) as link:
+        seen = transfer(link, "xftp_rented", rented, parameter_map, size_bytes=SIZE_BYTES)
+    assert seen.last.total_retrans_segments > 10
+    # Reno would get 1.22 segments / (RTT sqrt(loss)): 1.4 Mbit/s.
+    assert SIZE_BYTES * 8 / seen.duration_s > 0.75 * RATE_BPS
+    check_bounds(seen)
+
+
+def test_backs_off_when_the_round_trip_grows(parameter_map: ParameterMap) -> None:
+    """Half of the rate is somebody else's: no standing queue, hardly a loss."""
+    with long_link(RTT_S / 2, rate_bps=RATE_BPS / 2, queue_bytes=2 * BDP_BYTES) as link:
+        seen = transfer(link, "xftp_rented", rented, parameter_map, size_bytes=SIZE_BYTES)
+    settled = [info for at, info in seen.samples if at > 1.5][:-50]
+    windows = [info.snd_cwnd_segments for info in settled]
+    full = link_segments(seen.first, RTT_S)
+    assert sum(windows) / len(windows) < 0.8 * full
+    assert min(windows) < 0.6 * full
+    # What it keeps is what there is: the link stays busy.
+    assert SIZE_BYTES * 8 / seen.duration_s > 0.8 * RATE_BPS / 2
+    assert seen.last.total_retrans_segments < 30
+    check_bounds(seen)
+
+
+def test_halves_at_a_policer_that_leaves_no_queue(parameter_map: ParameterMap) -> None:
+    """The RTT says nothing; that more than an eighth is lost says enough."""
+    with long_link(RTT_S / 2, rate_bps=RATE_BPS / 2, queue_bytes=15_000) as link:
+        seen = transfer(link, "xftp_rented", rented, parameter_map, size_bytes=SIZE_BYTES)
+    full = link_segments(seen.first, RTT_S)
+    assert min(info.snd_cwnd_segments for _, info in seen.samples) < 0.4 * full
+    assert seen.last.total_retrans_segments < SIZE_BYTES / seen.first.snd_mss_bytes / 4
+    check_bounds(seen)
+
+
+def test_without_a_rate_it_is_reno_from_ten_segments(
+    link: Link, parameter_map: ParameterMap
+) -> None:
+    seen = transfer(
+        link,
+        "xftp_rented",
+        None,
+        parameter_map,
+        until=lambda at, info: info.snd_cwnd_segments >= 300,
+    )
+    assert seen.first.snd_cwnd_segments == 10
+    for _, info in seen.samples:
+        expected = 10 + seen.delivered(info)
+        assert info.snd_cwnd_segments == pytest.approx(expected, rel=0.02, abs=2)
