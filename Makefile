@@ -13,17 +13,19 @@ BENCH_PACKAGES := $(TEST_PACKAGES) globus-gridftp-server-progs globus-gass-copy-
 WORKERS ?= 4
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+KNOBS_ARGS ?=
 DEMO_ARGS ?=
 
 BPF_OBJECTS := $(patsubst tuning/bpf/%.c,tuning/bpf/objects/%.bpf.o,$(wildcard tuning/bpf/*.c))
 
-.PHONY: help demo test check bench bpf clean
+.PHONY: help demo test check bench knobs bpf clean
 
 help:
 	@echo "make demo    send a 256 MB file over 1 and over 8 connections, there and back"
 	@echo "make test    run the tests        (PYTEST_ARGS='-k striping')"
 	@echo "make check   formatter, linter, type checker"
 	@echo "make bench   compare with GridFTP, lftp, curl and cp        (BENCH_ARGS='--repeat 5')"
+	@echo "make knobs   the effect of each setting of the sockets, as root        (KNOBS_ARGS='--loss 0.001')"
 	@echo "make bpf     compile the congestion-control programs, whose objects are committed"
 	@echo "make clean   remove what the other targets made"
 
@@ -48,6 +50,10 @@ check: $(READY)
 bench: $(READY)
 	@sh tools/debian-packages.sh $(BENCH_PACKAGES)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
+
+knobs: $(READY)
+	@sh tools/debian-packages.sh iproute2 libbpf1
+	@$(VENV)/bin/python -m bench.knobs $(KNOBS_ARGS)
 
 # The objects fit every kernel that describes its types (BTF), so users need no compiler.
 bpf:

@@ -1,1 +1,2 @@
-"""XFTP beside other file transfer programs, on loopback: `python -m bench`."""
+"""XFTP measured: `python -m bench` beside other programs on loopback, `python -m bench.knobs` on a
+long path."""

@@ -66,8 +66,8 @@ def find(name: str) -> str:
 
 
 @contextlib.contextmanager
-def xftpd(place: Place) -> Iterator[Server]:
-    command = [find("xftpd"), "--root", str(place.root), "--host", HOST, "--port", "0"]
+def xftpd(place: Place, host: str = HOST) -> Iterator[Server]:
+    command = [find("xftpd"), "--root", str(place.root), "--host", host, "--port", "0"]
     command += ["--anonymous", "--writable"]
     log = place.scratch / "xftpd.log"
     with _running(command, log, place.environment) as process:

@@ -232,7 +232,8 @@ def _initial_window(sock: socket.socket) -> int | None:
     The SYN of the side that connected counts as one byte acknowledged (`TcpInfo.bytes_acked`).
     """
     info = tcp_info(sock)
-    if info is None or info.state is not TcpState.ESTABLISHED:
+    # A receiver may find that its peer has sent everything and closed already.
+    if info is None or info.state not in (TcpState.ESTABLISHED, TcpState.CLOSE_WAIT):
         return None
     return None if info.bytes_acked is None or info.bytes_acked > 1 else info.snd_cwnd_segments
 

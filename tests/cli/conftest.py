@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pytest
+
+from tuning.congestion import ALGORITHMS
 
 WAIT_S = 30.0
 PYTHON_PATH = Path(__file__).parents[2]
@@ -90,23 +95,29 @@ def first_line(process: subprocess.Popen[bytes]) -> str:
     return process.stdout.readline().decode()
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """Run xftpd; give its root and HOST:PORT."""
-    root = tmp_path_factory.mktemp("root")
+@contextlib.contextmanager
+def running_daemon(root: Path, *options: str, log: int | IO[bytes] | None = None) -> Iterator[str]:
+    """Run xftpd on a free port, with standard error to `log`; give HOST:PORT."""
     command = [sys.executable, "-m", "xftp.cli.daemon", "--root", str(root)]
-    command += ["--host", "127.0.0.1", "--port", "0", "--anonymous", "--writable"]
-    command += ["--user", "joe:open sesame"]
+    command += ["--host", "127.0.0.1", "--port", "0", "--anonymous", "--writable", *options]
     environment = os.environ | {"PYTHONPATH": str(PYTHON_PATH)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment) as process:
         try:
-            yield root, first_line(process).removeprefix("listening on ").strip()
+            yield first_line(process).removeprefix("listening on ").strip()
         finally:
             process.send_signal(signal.SIGTERM)
             try:
                 process.wait(5)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """Run xftpd; give its root and HOST:PORT."""
+    root = tmp_path_factory.mktemp("root")
+    with running_daemon(root, "--user", "joe:open sesame") as address:
+        yield root, address
 
 
 @pytest.fixture
@@ -131,3 +142,21 @@ def xftp(tmp_path: Path) -> Client:
     }
     environment |= {"HOME": str(home), "PYTHONPATH": str(PYTHON_PATH)}
     return Client(here, environment)
+
+
+# -- settings of sockets -------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["nothing loaded", "all loaded"])
+def is_loaded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Pretend that the algorithms of ours are, or are not, in the kernel."""
+    there: bool = request.param == "all loaded"
+    ours = frozenset(ALGORITHMS) if there else frozenset()
+    monkeypatch.setattr("xftp.cli.tuning.available", lambda: frozenset({"reno", "cubic"}) | ours)
+    return there
+
+
+@pytest.fixture
+def sock() -> Iterator[socket.socket]:
+    with socket.socket() as opened:
+        yield opened

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from xftp.transport.files import PartialFile
 
 from .conftest import Client, Place
 
 SOME_BYTES = os.urandom(300_000)
 SLOW_ENOUGH = ("--limit-rate", "2M")
 """Else a short file may be there before every connection is."""
+
+
+@contextlib.contextmanager
+def open_directory(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def test_get(xftp: Client, place: Place) -> None:
@@ -180,7 +193,7 @@ def test_put_standard_input(xftp: Client, place: Place) -> None:
     [
         ("--overwrite", b"abcdef", 0),
         ("--skip", b"abc", 0),
-        ("--resume", b"abcdef", 0),
+        ("--resume", b"abc", 4),
         ("--no-preserve-times", b"abc", 4),
     ],
 )
@@ -191,6 +204,45 @@ def test_choices_for_an_existing_remote_file(
     (place.path / "file").write_bytes(b"abc")
     xftp("put", choice, "file", place.url, expect=status)
     assert (place.path / "file").read_bytes() == content
+
+
+def test_what_was_kept_of_another_version_is_not_mixed_in(xftp: Client, place: Place) -> None:
+    """A file that changed on the server since its download was cut is fetched anew."""
+    (place.path / "file").write_bytes(b"new content")
+    with open_directory(xftp.here) as directory:
+        part = PartialFile.open(directory, "file")
+        part.note_source("11 bytes of 1000000000.0")
+        part.write([memoryview(b"old")], 0)
+        part.keep([(0, 3)], 11)
+    done = xftp("get", "--resume", place.url_of("file"))
+    assert b"another version, starting over" in done.stderr
+    assert (xftp.here / "file").read_bytes() == b"new content"
+
+
+def test_what_a_cut_download_left_is_gone_on_with_unasked(xftp: Client, place: Place) -> None:
+    (place.path / "file").write_bytes(b"content")
+    os.utime(place.path / "file", (1e9, 1e9))
+    with open_directory(xftp.here) as directory:
+        part = PartialFile.open(directory, "file")
+        part.note_source("7 bytes of 1000000000.0")
+        part.write([memoryview(b"con")], 0)
+        part.keep([(0, 3)], 7)
+    done = xftp("get", "--json", place.url_of("file"))
+    assert json.loads(done.stdout)["offset"] == 3
+    assert (xftp.here / "file").read_bytes() == b"content"
+    assert os.listdir(xftp.here) == ["file"]
+
+
+def test_upload_that_is_complete_is_left_and_another_version_refused(
+    xftp: Client, place: Place
+) -> None:
+    (xftp.here / "file").write_bytes(b"abcdef")
+    xftp("put", "file", place.url)
+    xftp("put", "--resume", "file", place.url)
+    (place.path / "file").write_bytes(b"ABCDEF")
+    done = xftp("put", "--resume", "file", place.url, expect=4)
+    assert b"another version" in done.stderr
+    assert (place.path / "file").read_bytes() == b"ABCDEF"
 
 
 def test_local_problems_end_with_4(xftp: Client, place: Place) -> None:

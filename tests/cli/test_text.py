@@ -6,7 +6,14 @@ import click
 import pytest
 
 from xftp.cli.params import rate
-from xftp.cli.text import listing_lines, printable, seconds_text, size_text, summary
+from xftp.cli.text import (
+    connection_summary,
+    listing_lines,
+    printable,
+    seconds_text,
+    size_text,
+    summary,
+)
 from xftp.protocol.listings import Entry
 from xftp.transport.report import ConnectionReport, TransferReport
 
@@ -95,3 +102,35 @@ def test_listing() -> None:
     assert "1970" in long[0] or "1969" in long[0]
     assert long[1].startswith("-rw-r----- 1234 ")
     assert long[1].endswith(" b?[0m")
+
+
+@pytest.mark.parametrize(
+    ("report", "seconds", "shown"),
+    [
+        (ConnectionReport(0, 5, None, None), 0.0, "connection 0: 5 bytes"),
+        (
+            ConnectionReport(7, 2_000_000, 0.0000142, 1),
+            2.0,
+            "connection 7: 2 MB, 1 MB/s, RTT 0.0142 ms, 1 segment sent again",
+        ),
+        (
+            ConnectionReport(
+                1,
+                2_000_000,
+                1.2345,
+                20,
+                {
+                    "congestion": "xftp_hybla",
+                    "send_buffer_bytes": 16384,
+                    "initial_window_segments": 40,
+                    "min_rtt_s": 0.5614,
+                },
+            ),
+            2.0,
+            "connection 1: 2 MB, 1 MB/s, xftp_hybla, initial window 40, "
+            "RTT 1.23 s (least 561 ms), 20 segments sent again",
+        ),
+    ],
+)
+def test_connection_summary(report: ConnectionReport, seconds: float, shown: str) -> None:
+    assert connection_summary(report, seconds) == shown

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from xftp.client import moving
-from xftp.errors import ConnectError, PeerError, RecordError, ReplyError, TransferAborted, XftpError
+from xftp.errors import PeerError, RecordError, ReplyError, TransferAborted, XftpError
 from xftp.transport.files import working_names
 
 from .scripted import (
@@ -118,8 +118,8 @@ async def reset_and_no_word(talk: Conversation, _: str) -> None:
         (sends(DATA, final="350 what next?"), PeerError),
         ("226 here you are", PeerError),
         (early_refusal, ReplyError),
-        (lost_control, ConnectError),
-        (lost_control_after_all_data, ConnectError),
+        (lost_control, TransferAborted),
+        (lost_control_after_all_data, TransferAborted),
         (reset, XftpError),
         (reset_and_no_word, TransferAborted),
     ],
@@ -220,7 +220,7 @@ async def test_a_server_that_never_says_226_is_left(tmp_path: Path) -> None:
         scripted({**PLAIN, "RETR": retr}) as server,
         session_with(server, reply_timeout_s=0.3) as session,
     ):
-        with pytest.raises(ConnectError, match="did not answer RETR"):
+        with pytest.raises(TransferAborted, match="did not answer RETR"):
             await session.get("x", tmp_path / "a")
         assert session.is_closed
     assert kept(tmp_path) == DATA

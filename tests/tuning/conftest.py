@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from bench.emulated_path import Link, long_link
 from tuning import congestion
 
 from . import bpf_support
-from .namespaces import Link, long_link
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from bench.emulated_path import Link, long_link
 from tuning.congestion import ParameterMap, Parameters
 from tuning.tcp_info import RecoveryState, TcpInfo
 
 from .bpf_support import needs_bpf
 from .laws import check_law
-from .namespaces import Link, long_link
 from .transfers import Observed, transfer
 
 pytestmark = needs_bpf

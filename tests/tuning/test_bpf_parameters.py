@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.emulated_path import Link, long_link
 from tuning.congestion import ALGORITHMS, ParameterMap, Parameters, choose, chosen
 
 from .bpf_support import needs_bpf
-from .namespaces import Link, long_link
 from .transfers import connected, info_of, observe, transfer
 
 pytestmark = needs_bpf

@@ -8,11 +8,11 @@ import struct
 
 import pytest
 
+from bench.emulated_path import Link, long_link
 from tuning.congestion import ParameterMap, Parameters, choose
 from tuning.tcp_info import TcpInfo
 
 from .bpf_support import needs_bpf
-from .namespaces import Link, long_link
 from .transfers import Observed, connected, observe, transfer
 
 pytestmark = needs_bpf

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 
+from bench.emulated_path import Link, long_link
 from tuning.congestion import ParameterMap, Parameters
 from tuning.tcp_info import TcpInfo
 
 from .bpf_support import needs_bpf
 from .laws import Step, check_law
-from .namespaces import Link, long_link
 from .transfers import transfer
 
 pytestmark = needs_bpf

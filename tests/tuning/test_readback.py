@@ -53,6 +53,16 @@ def test_a_connection_has_an_initial_window() -> None:
         assert granted(pair.listener).initial_window_segments is None
 
 
+def test_a_receiver_whose_peer_has_closed_still_has_its_initial_window() -> None:
+    with connected() as pair:
+        before = granted(pair.server).initial_window_segments
+        pair.client.sendall(b"all")
+        pair.client.shutdown(socket.SHUT_WR)
+        assert pair.server.recv(3, socket.MSG_WAITALL) == b"all"
+        assert pair.server.recv(1) == b""
+        assert granted(pair.server).initial_window_segments == before
+
+
 def test_is_connected() -> None:
     with socket.socket() as sock, connected() as pair:
         assert not is_connected(sock)

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from bench.emulated_path import SERVER, Link
 from tuning.congestion import ParameterMap, Parameters, choose
 from tuning.tcp_info import TcpInfo, tcp_info
-
-from .namespaces import SERVER, Link
 
 BUFFER_BYTES = 32 << 20
 """Larger than every window of the tests, so that the congestion window is the limit."""

@@ -54,6 +54,14 @@ def _named_passwords(
     return tuple(pairs)
 
 
+def _directory(ctx: click.Context, param: click.Parameter, value: object) -> Path:
+    """Read the name of a directory that exists; a configuration file may hold anything."""
+    path = Path(str(value))
+    if not path.is_dir():
+        raise click.BadParameter(f"there is no directory {path}", ctx, param)
+    return path
+
+
 def _ipv4(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     try:
         return None if value is None else str(ipaddress.IPv4Address(value))
@@ -78,7 +86,20 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     unknown = [key for key in values if key not in names]
     if unknown:
         raise click.BadParameter(f"{path}: there is no option {unknown[0]!r}", ctx, param)
-    ctx.default_map = {names[key]: value for key, value in values.items()}
+    wrong = [key for key, value in values.items() if not _is_option_value(value)]
+    if wrong:
+        raise click.BadParameter(f"{path}: {wrong[0]!r} is no text, number or list", ctx, param)
+    several = {option.name for option in ctx.command.params if getattr(option, "multiple", False)}
+    ctx.default_map = {
+        names[key]: [value] if names[key] in several and isinstance(value, str) else value
+        for key, value in values.items()
+    }
+
+
+def _is_option_value(value: object) -> bool:
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return isinstance(value, str | int | float)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -92,7 +113,8 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
 )
 @click.option(
     "--root",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIRECTORY",
+    callback=_directory,
     required=True,
     help="The directory that users see as /. Nothing outside can be reached.",
 )

@@ -74,7 +74,7 @@ async def put_files(files: Sequence[str], url: FtpUrl, settings: Settings) -> in
             target = url.path
             if names_directory(target) and file != STDIN:
                 target += Path(file).name
-            await outcome.of(name, str(replace(url, path=target)), transfer, _hint(file))
+            await outcome.of(name, str(replace(url, path=target)), transfer, _hint(file, settings))
     return outcome.status
 
 
@@ -156,11 +156,15 @@ async def _as_directory(session: Session, path: str) -> str:
     return f"{path}/"
 
 
-def _hint(file: str) -> Callable[[BaseException], str | None]:
+def _hint(file: str, settings: Settings) -> Callable[[BaseException], str | None]:
     """Give a function that says how to go on after a transfer of `file` was cut."""
 
     def hint(error: BaseException) -> str | None:
         was_cut = isinstance(error, TransferAborted | asyncio.CancelledError)
-        return f"{file}: {RESUME_HINT}" if was_cut and file != STDIN else None
+        if not was_cut or file == STDIN:
+            return None
+        # What is there under the name may be the old file: only a fresh start is right then.
+        anew = settings.existing == "overwrite"
+        return f"{file}: {'run again' if anew else RESUME_HINT}"
 
     return hint

@@ -56,6 +56,8 @@ class Dialogue:
         """Held by whatever takes several commands, so that nothing comes between them."""
         self.stop_transfer: asyncio.Future[None] | None = None
         """While a transfer runs: done when it shall stop."""
+        self.has_tuned_server = False
+        """Whether settings of the server's sockets may be in force (OPTS MULT)."""
         self._type_in_force: str | None = None
         self._lacking: set[str] = set()
         self._told_cut = False

@@ -12,7 +12,7 @@ from xftp.errors import FileError, XftpError
 from xftp.protocol.commands import Command
 from xftp.protocol.records import record_count
 from xftp.protocol.replies import Reply
-from xftp.transport.files import PartialFile, kept_length
+from xftp.transport.files import PartialFile, kept_length, kept_source
 from xftp.transport.plain import PlainReceiver
 from xftp.transport.receiver import RecordReceiver
 from xftp.transport.report import TransferReport
@@ -124,13 +124,13 @@ class _Into:
         order, dialogue = self._order, self._dialogue
         start, use_kept = 0, False
         leading: list[Command] = []
-        if self._may_resume and not self._is_text:
-            self._facts = await ask_facts(dialogue, order.remote, with_time=order.preserve_times)
+        if self._resumes() and not self._is_text:
+            self._facts = await ask_facts(dialogue, order.remote, with_time=True)
             start, use_kept = self._find_start()
             if start == self._facts.size and (use_kept or self._place.size is not None):
                 return await self._finish_kept(start) if use_kept else None
         else:
-            leading = fact_commands(dialogue, order.remote, with_time=order.preserve_times)
+            leading = fact_commands(dialogue, order.remote, with_time=True)
         opened = await open_channel(dialogue, single=self._is_text, leading=leading)
         try:
             if leading:
@@ -143,10 +143,27 @@ class _Into:
         finally:
             opened.channel.close()
 
+    def _resumes(self) -> bool:
+        """Tell whether to go on behind what is there.
+
+        What a cut download of ours left is gone on with unless the user wants it anew: on the
+        links this is for, nothing is fetched twice.
+        """
+        if self._may_resume:
+            return True
+        kept = kept_source(self._directory, self._name) is not None
+        return kept and self._order.existing == "fail"
+
     def _find_start(self) -> tuple[int, bool]:
         """Find where to go on: behind what was kept of a cut transfer, or behind the target."""
         size, there = self._facts.size, self._place.size
         kept = kept_length(self._directory, self._name)
+        source = kept_source(self._directory, self._name)
+        if kept and source is not None and source != self._facts.identity:
+            self._dialogue.notice(
+                f"{self._place.shown}: what was kept is of another version, starting over"
+            )
+            kept = None
         if kept is not None and (size is None or kept <= size):
             return kept, True
         if self._order.existing != "resume" or there is None:
@@ -163,6 +180,9 @@ class _Into:
             undo=lambda target: target.keep(_from_start(start), None),
         )
         self.has_begun = True
+        identity = self._facts.identity
+        if identity is not None:
+            await _in_thread(lambda: target.note_source(identity))
         return target
 
     async def _finish_kept(self, size: int) -> TransferReport:
@@ -187,7 +207,8 @@ class _Into:
         return report
 
     async def _commit(self, target: PartialFile, size: int) -> None:
-        await _in_thread(lambda: target.commit(size, modified=self._facts.modified))
+        modified = self._facts.modified if self._order.preserve_times else None
+        await _in_thread(lambda: target.commit(size, modified=modified))
 
 
 class _Receiving:

@@ -31,6 +31,11 @@ class Facts:
     modified: float | None
     """Unix time in seconds; None if the server did not tell, or was not asked."""
 
+    @property
+    def identity(self) -> str | None:
+        """Size and time in words, which change when the file does; None if nothing is known."""
+        return None if self.size is None else f"{self.size} bytes of {self.modified}"
+
 
 def fact_commands(dialogue: Dialogue, path: str, *, with_time: bool) -> list[Command]:
     """Give the commands that ask for the facts of `path`, as far as the server has them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import aioftp
 
@@ -65,7 +66,9 @@ def parse_mlst(reply: Reply) -> Entry | None:
     """Read the reply to MLST; None if it tells nothing. Raises PeerError."""
     if not reply.is_positive or len(reply.lines) < 3:
         return None
-    return parse_mlsx_line(reply.lines[1].removeprefix(" "))
+    entry = parse_mlsx_line(reply.lines[1].removeprefix(" "))
+    # MLST may name the whole path (RFC 3659 section 7.2); an entry has its own name only.
+    return replace(entry, name=entry.name.rstrip("/").rpartition("/")[2] or entry.name)
 
 
 def parse_list(lines: Iterable[str]) -> list[Entry]:

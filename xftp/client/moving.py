@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from xftp.errors import DataConnectionError, PeerError, TransferAborted, XftpError
+from xftp.errors import ConnectError, DataConnectionError, PeerError, TransferAborted, XftpError
 from xftp.protocol.commands import Command
 from xftp.protocol.replies import Reply
 from xftp.transport.channels import DataChannel
@@ -48,6 +48,8 @@ async def move(
     """
     try:
         return await _Movement(dialogue, command, channel).run(build)
+    except ConnectError as error:  # what failed is the transfer, not the connecting
+        raise TransferAborted(str(error)) from error
     finally:
         channel.close()
 

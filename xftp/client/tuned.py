@@ -40,11 +40,14 @@ class Tuned:
 
         announces: the server will be told how many connections come.
         """
-        count = self._connections if announces else None
-        if not self._dialogue.announces_connections or (not announces and self._is_empty):
+        dialogue = self._dialogue
+        if not dialogue.announces_connections:
             return None
-        asked = replace(self._asked, connections=count)
-        return Command("OPTS", f"MULT {format_mult_options(asked)}")
+        if not announces and self._is_empty and not dialogue.has_tuned_server:
+            return None
+        dialogue.has_tuned_server = not self._is_empty  # without keys what was set is taken back
+        asked = replace(self._asked, connections=self._connections if announces else None)
+        return Command("OPTS", f"MULT {format_mult_options(asked)}".rstrip())
 
     def check(self, reply: Reply) -> None:
         """Compare what was granted with what was asked. Raises TuningRefused if that is strict."""

@@ -22,7 +22,7 @@ from .data import Opened, open_channel
 from .dialogue import Dialogue, is_unsupported, reply_error
 from .download import restart
 from .existing import ExistsError
-from .facts import parse_size
+from .facts import parse_modified, parse_size
 from .moving import move
 from .options import Existing
 from .progress import Progress
@@ -110,11 +110,30 @@ class Uploading:
         there = None
         if goes_on:
             there = await _find_start(dialogue, source, self._order.remote)
-            if there == source.size and not dialogue.announces_connections:
+            if there is not None and await self._is_complete(dialogue, source, there):
                 return None
             # A server of our own kind may hold the whole file under a partial name only: sending
             # nothing behind its end makes it complete.
         return await _upload_file(dialogue, source, there or 0, self._order)
+
+    async def _is_complete(self, dialogue: Dialogue, source: SourceFile, there: int) -> bool:
+        """Tell whether the remote file is the whole one already.
+
+        A server of our own kind gives a cut upload no time, and never the target's name: a file
+        that has a time and is not this one must not be mixed with it. Raises FileError then.
+        """
+        if not dialogue.announces_connections:
+            return there == source.size
+        modified = parse_modified(await dialogue.ask("MDTM", self._order.remote))
+        if modified is None:
+            return False
+        same_time = not self._order.preserve_times or int(modified) == int(source.modified)
+        if there == source.size and (same_time or self._was_absent):
+            return True
+        raise FileError(
+            f"{printable(self._order.remote)}: is complete on the server and another version,"
+            " it can only be overwritten"
+        )
 
     async def _may_write(self, dialogue: Dialogue) -> bool:
         """Look whether the target exists, if that matters; False if it is to be left.

@@ -52,7 +52,13 @@ def kept_length(directory: int, name: str) -> int | None:
     except FileNotFoundError:
         return None
     record = journal.read(directory, journal_name)
-    return size if record is None else min(size, record.contiguous)
+    return size if record is None else record.contiguous(size)
+
+
+def kept_source(directory: int, name: str) -> str | None:
+    """Tell what a cut transfer of `name` was a copy of; None if that is not known."""
+    record = journal.read(directory, working_names(name)[1])
+    return None if record is None else record.source
 
 
 def discard_kept(directory: int, name: str) -> None:
@@ -163,6 +169,7 @@ class PartialFile:
         self._descriptor = descriptor
         self._part, self._journal = working_names(name)
         self._has_journal = False
+        self._source: str | None = None
 
     @classmethod
     def open(
@@ -213,6 +220,11 @@ class PartialFile:
                 raise file_error(error, name) from error
             raise
 
+    def note_source(self, source: str) -> None:
+        """Note what the content is a copy of, for `kept_source`. Raises FileError."""
+        self._source = source
+        self._write_journal(journal.Journal(None, None, source))
+
     def begin_journal(self) -> None:
         """Say on disk that the file's size means nothing: records will leave holes."""
         self._has_journal = True
@@ -225,10 +237,16 @@ class PartialFile:
 
         held: ranges (start, end) of the target, in order; size: of the complete file, if known.
         """
-        try:
-            if sync:
+        if sync:
+            try:
                 os.fdatasync(self._descriptor)
-            journal.write(self._directory, self._journal, journal.Journal(tuple(held), size))
+            except OSError as error:
+                raise file_error(error, self.name) from error
+        self._write_journal(journal.Journal(tuple(held), size, self._source))
+
+    def _write_journal(self, content: journal.Journal) -> None:
+        try:
+            journal.write(self._directory, self._journal, content)
         except OSError as error:
             raise file_error(error, self.name) from error
 
@@ -270,16 +288,20 @@ class PartialFile:
     def keep(self, held: Sequence[tuple[int, int]], size: int | None) -> int:
         """Keep what arrived for a later restart; give the contiguous length that is kept.
 
-        An empty partial file is removed. Without holes no journal is needed.
+        An empty partial file is removed. Without holes, and if it is not known what it is a copy
+        of, no journal is needed.
         """
-        contiguous = journal.Journal(tuple(held), size).contiguous
+        contiguous = held[0][1] if held and held[0][0] == 0 else 0
         try:
             has_holes = bool(held) and held[-1][1] > contiguous
             if has_holes and self._has_journal:
                 self.checkpoint(held, size)
             else:
                 os.ftruncate(self._descriptor, contiguous)
-                self._remove_journal()
+                if contiguous and self._source is not None:
+                    self.note_source(self._source)
+                else:
+                    self._remove_journal()
                 if not contiguous:
                     os.unlink(self._part, dir_fd=self._directory)
         except OSError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 FORMAT_VERSION = 1
@@ -20,22 +21,32 @@ MAX_RANGES = 4096
 class Journal:
     """What is held of a file."""
 
-    held: tuple[tuple[int, int], ...]
-    """Byte ranges (start, end), end exclusive, sorted and disjoint."""
+    held: tuple[tuple[int, int], ...] | None
+    """Byte ranges (start, end), end exclusive, sorted and disjoint; None: all that is there."""
 
     size: int | None
     """Size of the complete file in bytes, if it is known."""
 
-    @property
-    def contiguous(self) -> int:
-        """Bytes held from the start on without a gap."""
-        return self.held[0][1] if self.held and self.held[0][0] == 0 else 0
+    source: str | None = None
+    """What the content is a copy of, in words that change when the original does."""
+
+    def contiguous(self, file_size: int) -> int:
+        """Count the bytes held from the start on without a gap, in a file of `file_size` bytes."""
+        if self.held is None:
+            return file_size
+        held = self.held[0][1] if self.held and self.held[0][0] == 0 else 0
+        return min(held, file_size)
 
 
 def write(directory: int, name: str, journal: Journal) -> None:
     """Write `journal` as `name` in `directory`, atomically. Raises OSError."""
     text = json.dumps(
-        {"version": FORMAT_VERSION, "held": journal.held[:MAX_RANGES], "size": journal.size}
+        {
+            "version": FORMAT_VERSION,
+            "held": None if journal.held is None else journal.held[:MAX_RANGES],
+            "size": journal.size,
+            "source": journal.source,
+        }
     )
     temporary = f"{name}~"
     descriptor = os.open(
@@ -69,9 +80,17 @@ def _parse(text: str) -> Journal:
     values = json.loads(text)
     if values["version"] != FORMAT_VERSION:
         raise ValueError("unknown version")
-    held = tuple((int(start), int(end)) for start, end in values["held"])
+    size, source = values["size"], values["source"]
+    return Journal(
+        None if values["held"] is None else _parse_ranges(values["held"]),
+        None if size is None else int(size),
+        None if source is None else str(source),
+    )
+
+
+def _parse_ranges(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    held = tuple((int(start), int(end)) for start, end in pairs)
     bounds = [bound for pair in held for bound in pair]
     if bounds != sorted(bounds) or any(bound < 0 for bound in bounds):
         raise ValueError("ranges out of order")
-    size = values["size"]
-    return Journal(held, None if size is None else int(size))
+    return held

@@ -1,7 +1,8 @@
 """Connections to file: records from N of them.
 
-One buffer takes what each connection has in turn, and is written at once. A file system that makes us wait is written to by threads, each with a buffer of
-its own; when all are out, reading stops. Memory is bounded, whatever the file's size.
+One buffer takes what each connection has in turn, and is written at once. A file system that
+makes us wait is written to by threads, each with a buffer of its own; when all are out, reading
+stops. So memory is bounded, whatever the file's size.
 """
 
 from __future__ import annotations

@@ -252,15 +252,19 @@ async def run_transfer(session: Session, transfer: Transfer) -> None:
 def _done(session: Session, what: str, path: str, transfer: Transfer) -> Reply:
     session.transfers += 1
     report = transfer.report()
+    peer = session.control.peer_host
     logger.info(
         "%s: %s %s: %d bytes in %.3f s over %d connection(s)",
-        session.control.peer_host,
+        peer,
         what,
         path,
         report.bytes,
         report.seconds,
         len(report.connections),
     )
+    for each in report.connections:
+        had = " ".join(f"{name}={value}" for name, value in each.socket.items())
+        logger.debug("%s: connection %d: %d bytes %s", peer, each.number, each.bytes, had)
     return Reply(226, (f"Transfer complete: {report.bytes} bytes.",))
 
 

@@ -1,7 +1,7 @@
-"""Two network namespaces joined by an emulated long link.
+"""Two network namespaces joined by an emulated long path.
 
 The namespaces have no names: they exist as long as somebody holds a descriptor of them or a socket
-in them, so that a killed test leaves nothing behind.
+in them, so that a killed test or benchmark leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from bench.delay_line import Way
+from bench.processes import BenchError
 
 CLIENT, SERVER = "10.77.0.1", "10.77.0.2"
 
@@ -24,7 +27,7 @@ _CLONE_NEWNET = 0x40000000  # linux/sched.h
 _TUNSETIFF = 0x400454CA  # linux/if_tun.h
 _IFF_TUN, _IFF_NO_PI = 0x0001, 0x1000
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[1]
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -70,44 +73,62 @@ def long_link(
 
     The server acknowledges every segment, or every second one (`delayed_acks`).
     """
+    there = Way(delay_s=delay_s, rate_bps=rate_bps, queue_bytes=queue_bytes, loss=loss, seed=seed)
+    back = Way(delay_s=delay_s, delayed_acks=delayed_acks, seed=seed)
+    with path(there, back, acknowledge_all=True) as link:
+        yield link
+
+
+@contextmanager
+def path(
+    to_server: Way,
+    to_client: Way,
+    *,
+    acknowledge_all: bool = False,
+    capture: Path | None = None,
+) -> Iterator[Link]:
+    """Join two new namespaces; each way has its own rate, queue and loss.
+
+    acknowledge_all: receivers acknowledge every segment, whatever their socket is told; capture:
+    file for what passes (bench.wire), complete once the path is closed.
+    """
     with ExitStack() as stack:
-        client = _new_namespace(stack, CLIENT, SERVER)
-        server = _new_namespace(stack, SERVER, CLIENT)
-        there = {
-            "rate_bps": rate_bps,
-            "queue_bytes": queue_bytes,
-            "loss": loss,
-            "delayed_acks": False,
+        client = _new_namespace(stack, CLIENT, SERVER, acknowledge_all)
+        server = _new_namespace(stack, SERVER, CLIENT, acknowledge_all)
+        told = {
+            "client": client.tun,
+            "server": server.tun,
+            "to_server": asdict(to_server),
+            "to_client": asdict(to_client),
+            "capture": str(capture.absolute()) if capture else None,
         }
-        back = {
-            "rate_bps": None,
-            "queue_bytes": None,
-            "loss": 0.0,
-            "delayed_acks": delayed_acks,
-        }
-        common = {"delay_s": delay_s, "seed": seed}
-        directions = [
-            {"source": client.tun, "target": server.tun, **there, **common},
-            {"source": server.tun, "target": client.tun, **back, **common},
-        ]
         emulator = subprocess.Popen(
-            [sys.executable, "-m", "tests.tuning.delay_line", json.dumps(directions)],
+            [sys.executable, "-m", "bench.delay_line", json.dumps(told)],
             pass_fds=(client.tun, server.tun),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=_ROOT,
         )
         try:
-            assert emulator.stdout is not None
-            assert emulator.stdout.readline() == b"ready\n"
+            if emulator.stdout is None or emulator.stdout.readline() != b"ready\n":
+                raise BenchError("the emulated path does not start")
             yield Link(client, server)
-            assert emulator.poll() is None, "the emulator has ended"
+            if emulator.poll() is not None:
+                raise BenchError("the emulated path has ended")
         finally:
-            emulator.kill()
-            emulator.communicate()
+            _end(emulator)
 
 
-def _new_namespace(stack: ExitStack, own: str, other: str) -> Namespace:
+def _end(emulator: subprocess.Popen[bytes]) -> None:
+    """Close its standard input, at which it ends."""
+    try:
+        emulator.communicate(timeout=5)
+    finally:
+        emulator.kill()
+        emulator.wait()
+
+
+def _new_namespace(stack: ExitStack, own: str, other: str, acknowledge_all: bool) -> Namespace:
     with _returning():
         _check(_libc.unshare(_CLONE_NEWNET))
         descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -120,7 +141,8 @@ def _new_namespace(stack: ExitStack, own: str, other: str) -> Namespace:
     namespace.run("ip", "link", "set", "lo", "up")
     namespace.run("ip", "link", "set", "long0", "up", "mtu", "1500", "txqueuelen", "20000")
     namespace.run("ip", "address", "add", own, "peer", other, "dev", "long0")
-    namespace.run("ip", "route", "change", other, "dev", "long0", "src", own, "quickack", "1")
+    if acknowledge_all:
+        namespace.run("ip", "route", "change", other, "dev", "long0", "src", own, "quickack", "1")
     return namespace
 
 
