@@ -34,6 +34,10 @@ RENTED = "xftp_rented"
 rate x RTT of its own handshake, so it is told no initial window."""
 
 
+SHORT_RTT_S = 0.02
+"""Below this round-trip time buffers are left to the system, which grows them soon enough."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
     """What a user asks of data sockets; None: nothing."""
@@ -103,7 +107,7 @@ class Wish:
                 profile = replace(profile, down_bps=rate_bps, up_bps=rate_bps, rated=True)
         elif rate_bps is None:
             return SocketTuning()
-        elif not rtt_s:
+        elif not rtt_s or rtt_s < SHORT_RTT_S:
             # Buffers that are too small cost more than those that grow by themselves.
             return SocketTuning(pacing_rate_bps=_pacing(rate_bps / connections))
         else:
