@@ -74,8 +74,8 @@ def test_a_rate_and_the_measured_round_trip_time(is_loaded: bool, profile: str |
     assert wish.request("download", 4, RTT_S).rate_bps == RATE_BPS
 
 
-@pytest.mark.parametrize("rtt_s", [None, 0.0])
-def test_without_a_round_trip_time_buffers_are_left_alone(
+@pytest.mark.parametrize("rtt_s", [None, 0.0, 0.0001, 0.019])
+def test_without_a_long_round_trip_time_buffers_are_left_alone(
     is_loaded: bool, rtt_s: float | None
 ) -> None:
     settings = Wish(rate_bps=RATE_BPS).socket_tuning("download", 4, rtt_s)
