@@ -110,9 +110,9 @@ def test_hybla_adds_two_to_the_rho_less_one(
 
 def test_hybla_scales_the_threshold_of_its_model(link: Link, parameter_map: ParameterMap) -> None:
     seen = transfer(link, "xftp_hybla", None, parameter_map, until=lambda at, info: at > 0.5)
-    rho = seen.first.rtt_s / 0.025
-    expected = 65536 // seen.first.snd_mss_bytes * rho
-    assert seen.first.snd_ssthresh_segments == pytest.approx(expected, abs=2)
+    rho = round(seen.first.rtt_s * 1e6) * 1024 // 25_000  # in 1/1024, as the program counts
+    expected = 65536 // seen.first.snd_mss_bytes * rho // 1024
+    assert seen.first.snd_ssthresh_segments == pytest.approx(expected, abs=1)
 
 
 def test_adalr_grows_by_a_quarter_of_the_root_of_rho(parameter_map: ParameterMap) -> None:
