@@ -39,3 +39,9 @@ def test_rate_limit_gives_no_credit_for_a_long_pause() -> None:
     limit = RateLimit(1000.0)
     limit.spend(1, 0.0)
     assert limit.spend(int(1000 * BURST_S) + 100, 1000.0) == pytest.approx(0.1)
+
+
+def test_a_slow_write_to_memory_only_waited_for_the_processor() -> None:
+    patience = Patience("tmpfs")
+    patience.took(10 * SLOW_S, 100.0)
+    assert patience.allows(100.0)

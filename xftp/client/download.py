@@ -275,6 +275,7 @@ class _Receiving:
             self._opened.channel,
             bounded(consume, size),
             size,
+            patience=self._target.patience,
             limit=rate_limit(self._dialogue),
             progress=self._order.progress.moved if self._order.progress else None,
         )
