@@ -52,6 +52,21 @@ def test_a_session(xftp: Client, place: Place) -> None:
     assert said.count(" over ") == 3
 
 
+def test_ls_takes_a_pattern(xftp: Client, place: Place) -> None:
+    (place.path / "sub").mkdir()
+    for name in ("one.dat", "two.dat", "three.txt", "sub/four.dat"):
+        (place.path / name).write_bytes(b"content")
+    printed, _ = session(xftp, place, "ls *.dat")
+    assert [line for line in printed.splitlines() if line.endswith(".dat")] == [
+        "one.dat",
+        "two.dat",
+    ]
+    printed, _ = session(xftp, place, "ls sub/f*")
+    assert "four.dat" in printed.splitlines()
+    _, said = session(xftp, place, "dir *.none", expect=1)
+    assert "*.none: no such file on the server" in said
+
+
 def test_a_failing_command_does_not_end_the_shell_but_is_seen_at_its_end(
     xftp: Client, place: Place
 ) -> None:

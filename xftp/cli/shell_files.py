@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
+import glob
 import os
 from pathlib import Path
 
 from xftp.errors import ArgumentError, FileError, file_error
+from xftp.protocol.listings import Entry
 
 from .shell_state import ShellState
 from .text import listing_lines, printable, size_text
@@ -15,7 +18,7 @@ async def ls(state: ShellState, arguments: list[str]) -> None:
     """List the server's names; with -l as `dir` does."""
     paths = [argument for argument in arguments if argument not in ("-l", "-la", "-al")]
     if len(paths) > 1:
-        raise ArgumentError("usage: ls [-l] [DIRECTORY]")
+        raise ArgumentError("usage: ls [-l] [DIRECTORY or PATTERN]")
     await _list(state, paths, long=len(paths) < len(arguments))
 
 
@@ -25,9 +28,29 @@ async def dir_(state: ShellState, arguments: list[str]) -> None:
 
 
 async def _list(state: ShellState, paths: list[str], *, long: bool) -> None:
-    entries = await state.need_session().list(paths[0] if paths else "")
+    path = paths[0] if paths else ""
+    if glob.has_magic(path.rpartition("/")[2]):
+        entries = await matching(state, path)
+    else:
+        entries = await state.need_session().list(path)
     for line in listing_lines(entries, long=long):
         print(line)
+
+
+async def matching(state: ShellState, pattern: str) -> list[Entry]:
+    """Give the server's entries whose names match the last part of `pattern`.
+
+    Raises FileError if there are none.
+    """
+    directory, slash, last = pattern.rpartition("/")
+    found = [
+        entry
+        for entry in await state.need_session().list(directory or slash)
+        if entry.kind not in ("cdir", "pdir") and fnmatch.fnmatchcase(entry.name, last)
+    ]
+    if not found:
+        raise FileError(f"{pattern}: no such file on the server")
+    return found
 
 
 async def cd(state: ShellState, arguments: list[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import glob
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
@@ -17,7 +16,7 @@ from xftp.transport.report import TransferReport
 from .get import STDOUT, base_name, fetch, kept_here, local_target
 from .put import STDIN, send
 from .settings import Settings
-from .shell_files import local_path
+from .shell_files import local_path, matching
 from .shell_state import ShellState
 from .terminal import ask_choice, complain
 
@@ -91,8 +90,8 @@ async def _matching(state: ShellState, pattern: str) -> list[str]:
     if not glob.has_magic(last):
         return [pattern]
     found: list[str] = []
-    for entry in await state.need_session().list(directory or slash):
-        if entry.kind in ("dir", "cdir", "pdir") or not fnmatch.fnmatchcase(entry.name, last):
+    for entry in await matching(state, pattern):
+        if entry.kind == "dir":
             continue
         if safe_name(entry.name):
             found.append(f"{directory}{slash}{entry.name}")
