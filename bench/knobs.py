@@ -27,11 +27,11 @@ from rich.table import Table
 
 from bench import peers
 from bench.__main__ import positive
-from bench.delay_line import Way
 from bench.emulated_path import SERVER, Link, path
 from bench.processes import BenchError
 from bench.report import machine
 from bench.runner import same_content, workplace, write_random
+from mininet_topos.links import PacketLoss, Queue, Way
 from tuning import congestion
 from tuning.errors import TuningError
 
@@ -109,17 +109,18 @@ class Run:
 Results = dict[tuple[Knob, int], list[Run]]
 
 
-def ways(loss: float, seed: int = 1) -> tuple[Way, Way]:
+def ways(loss: float) -> tuple[Way, Way]:
     """Give the way to the server and the way to the client; each queue holds rate x RTT."""
-    one_way_s = RTT_S / 2
 
-    def way(rate_bps: float, seed: int) -> Way:
-        queue_bytes = round(rate_bps / 8 * RTT_S)
+    def way(rate_bps: float) -> Way:
         return Way(
-            delay_s=one_way_s, rate_bps=rate_bps, queue_bytes=queue_bytes, loss=loss, seed=seed
+            delay_s=RTT_S / 2,
+            rate_bps=rate_bps,
+            queue=Queue(bytes=round(rate_bps / 8 * RTT_S)),
+            loss=PacketLoss(probability=loss) if loss else None,
         )
 
-    return way(UP_BPS, 2 * seed), way(DOWN_BPS, 2 * seed + 1)
+    return way(UP_BPS), way(DOWN_BPS)
 
 
 def prepare(link: Link) -> None:
@@ -183,7 +184,7 @@ def run_all(
         for knob in knobs:
             for size_bytes in SIZES_BYTES:
                 say(f"round {round_number} of {repeat}: {knob.name}, {_name(size_bytes)}")
-                with path(*ways(loss, round_number)) as link:
+                with path(*ways(loss), seed=round_number) as link:
                     prepare(link)
                     run = download(link, place, place.root / _name(size_bytes), knob.arguments)
                 results.setdefault((knob, size_bytes), []).append(run)

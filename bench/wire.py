@@ -1,7 +1,6 @@
-"""What the emulated path saw: one note per packet, and the reading of them.
+"""The TCP segments that an emulated path saw, from its capture.
 
-A note is the time and the size of a packet and its first bytes, which hold the headers. The packet
-is noted as it leaves its sender, before queue, loss and delay.
+A packet is noted as it leaves its sender, before queue, loss and delay.
 """
 
 from __future__ import annotations
@@ -11,10 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-HEAD_BYTES = 120
-"""IPv4 and TCP headers with all their options: at most this."""
-
-_NOTE = struct.Struct("=dHB")
+from mininet_topos.emulator.capture import read_capture
 
 _TCP = 6  # IANA protocol numbers
 _SYN, _ACK = 0x02, 0x10  # RFC 9293 section 3.1
@@ -42,21 +38,10 @@ class Segment:
     payload_bytes: int
 
 
-def note(at_s: float, packet: bytes) -> bytes:
-    """Give the bytes that note a packet."""
-    head = packet[:HEAD_BYTES]
-    return _NOTE.pack(at_s, len(packet), len(head)) + head
-
-
 def segments(capture: Path) -> Iterator[Segment]:
     """Read the TCP segments that were noted, in the order they were sent."""
-    noted = capture.read_bytes()
-    offset = 0
-    while offset < len(noted):
-        at_s, size_bytes, head_bytes = _NOTE.unpack_from(noted, offset)
-        offset += _NOTE.size
-        segment = _segment(at_s, size_bytes, noted[offset : offset + head_bytes])
-        offset += head_bytes
+    for noted in read_capture(capture):
+        segment = _segment(*noted)
         if segment is not None:
             yield segment
 
