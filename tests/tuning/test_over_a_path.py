@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.delay_line import Way
 from bench.emulated_path import CLIENT, SERVER, path
 from bench.knobs import Run, download
 from bench.peers import Place
 from bench.runner import workplace, write_random
 from bench.wire import Segment, segments
+from mininet_topos.links import Way
 
 from .bpf_support import needs_bpf
 
