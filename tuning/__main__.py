@@ -9,7 +9,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from . import congestion
+from . import congestion, routes
+from .errors import TuningError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,9 +21,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _report("loaded", congestion.load(options.names or None))
         elif options.command == "unload":
             _report("unloaded", congestion.unload(options.names or None))
+            if left := routes.remove_leftovers():
+                print(f"removed the routes that killed transfers left: {', '.join(left)}")
         else:
             _list()
-    except congestion.CongestionError as error:
+    except TuningError as error:
         print(f"tuning: {error}", file=sys.stderr)
         return 1
     return 0

@@ -27,7 +27,14 @@ SO_RCVBUFFORCE = 33
 """As SO_RCVBUF, past net.core.rmem_max; needs CAP_NET_ADMIN (socket(7), Linux 2.6.14)."""
 
 SO_MAX_PACING_RATE = 47
-"""Bytes per second, an unsigned long since Linux 4.20; TCP paces itself since 4.13 (tc-fq(8))."""
+"""Payload bytes per second, an unsigned long since Linux 4.20; TCP paces itself since 4.13."""
+
+_FRAME_BYTES = 1500
+_PAYLOAD_BYTES = {socket.AF_INET: 1500 - 20 - 32, socket.AF_INET6: 1500 - 40 - 32}
+"""Of a full segment in a packet of that size: IP header, then TCP's with time stamps (RFC 7323)."""
+
+COUNTS_HEADERS = frozenset({"xftp_rented"})
+"""Algorithms that take SO_MAX_PACING_RATE for the link's rate and allow for headers themselves."""
 
 TCP_CONGESTION = getattr(socket, "TCP_CONGESTION", 13)
 TCP_FASTOPEN = getattr(socket, "TCP_FASTOPEN", 23)
@@ -52,6 +59,12 @@ _FAST_OPEN_CLIENT, _FAST_OPEN_SERVER = 1, 2
 """Bits of net.ipv4.tcp_fastopen (kernel documentation, ip-sysctl)."""
 
 _SYSCTLS = Path("/proc/sys")
+
+LOAD = "python -m tuning load"
+"""What root types to have the algorithms of this package; messages name no other way."""
+
+NO_INITIAL_WINDOW = f"it needs a loaded algorithm that takes it, or a route's initcwnd: {LOAD}"
+"""Why nobody grants an initial window, and what mends it."""
 
 _MAX_OPTION_BYTES = 40
 """TCP options that a segment may carry; they lessen its payload (RFC 9293 section 3.1)."""
@@ -88,7 +101,7 @@ class Granted:
     """Congestion window before any data was acknowledged; None before and after that."""
 
     pacing_rate_bps: int | None
-    """SO_MAX_PACING_RATE in bits per second; None: no limit."""
+    """SO_MAX_PACING_RATE in bits per second: of payload (`pacing_bytes_per_s`); None: no limit."""
 
     notsent_lowat_bytes: int | None
     """TCP_NOTSENT_LOWAT; 0: the sysctl net.ipv4.tcp_notsent_lowat applies."""
@@ -151,7 +164,7 @@ def granted(sock: socket.socket) -> Granted:
     )
 
 
-def agrees(option: str, asked: Any, got: Any, connected: bool) -> bool:
+def agrees(sock: socket.socket, option: str, asked: Any, got: Any, connected: bool) -> bool:
     """Tell whether what a socket has is what was asked of it.
 
     connected: the socket left its closed or listening state; two options then have a bound set
@@ -163,7 +176,7 @@ def agrees(option: str, asked: Any, got: Any, connected: bool) -> bool:
         case "initial_window_segments":
             return got is None or bool(got == asked)
         case "pacing_rate_bps":
-            return bool(got == pacing_bytes_per_s(asked) * 8)
+            return bool(got == pacing_bytes_per_s(sock, asked) * 8)
         case "window_clamp_bytes" if connected and got is not None:
             return bool(0 < got <= asked)
         case "max_segment_bytes" if connected:
@@ -172,9 +185,19 @@ def agrees(option: str, asked: Any, got: Any, connected: bool) -> bool:
             return bool(got == asked)
 
 
-def pacing_bytes_per_s(rate_bps: float) -> int:
-    """Give a rate in the unit of SO_MAX_PACING_RATE."""
-    return int(rate_bps / 8)
+def pacing_bytes_per_s(sock: socket.socket, rate_bps: float) -> int:
+    """Give a rate on the link, headers included, in the unit of SO_MAX_PACING_RATE.
+
+    TCP's own pacing counts payload only: tcp_update_skb_after_send (net/ipv4/tcp_output.c) divides
+    skb->len by the rate before any header is in front. Told R, it sent 1.00 R of payload, and
+    1.034 R with headers. So it is told R x 1448/1500 over IPv4, R x 1428/1500 over IPv6: the
+    payload of a full packet of 1500 bytes with time stamps. The MTU is not known before the
+    handshake: with 9000 bytes 3% of the link stay unused, and as much where a qdisc `fq` does the
+    pacing, which counts the headers itself.
+    """
+    if _congestion(sock) in COUNTS_HEADERS:
+        return int(rate_bps / 8)
+    return int(rate_bps / 8 * _PAYLOAD_BYTES[sock.family] / _FRAME_BYTES)
 
 
 def explain(option: str, asked: object, got: object, error: OSError | None = None) -> str:
@@ -291,9 +314,8 @@ def _explain_congestion(name: str, error: OSError | None) -> str:
         return f'only root may choose it: sysctl -w {variable}="{f"{allowed} {name}".strip()}"'
     if error is not None and error.errno == errno.ENOENT:
         available = sysctl("net.ipv4.tcp_available_congestion_control") or "none"
-        command = "python -m tuning load" if name.startswith("xftp_") else "modprobe"
-        module = name if name.startswith("xftp_") else f"tcp_{name}"
-        return f"the kernel has only {', '.join(available.split())}: {command} {module}"
+        command = LOAD if name.startswith("xftp_") else f"modprobe tcp_{name}"
+        return f"the kernel has only {', '.join(available.split())}: {command}"
     return f"the kernel refuses: {error.strerror}" if error else "it was changed since"
 
 

@@ -97,7 +97,8 @@ class SocketTuning:
     """Congestion window at the start, 1 to 1000 (RFC 6928, Allman 1997 3.1); 10 on Linux."""
 
     pacing_rate_bps: float | None = None
-    """SO_MAX_PACING_RATE: bits per second, never exceeded by this socket."""
+    """SO_MAX_PACING_RATE, by `readback.pacing_bytes_per_s`: bits per second on the link, headers
+    included, never exceeded by this socket."""
 
     notsent_lowat_bytes: int | None = None
     """TCP_NOTSENT_LOWAT, tcp(7): not writable while this much waits unsent."""
@@ -227,7 +228,7 @@ class SocketTuning:
         for field in fields(Granted):
             name, asked = field.name, getattr(self, field.name)
             has = getattr(got, name)
-            if asked is not None and not kernel.agrees(name, asked, has, connected):
+            if asked is not None and not kernel.agrees(sock, name, asked, has, connected):
                 found.append(Difference(name, asked, has, kernel.explain(name, asked, has)))
         return tuple(found)
 
@@ -303,16 +304,12 @@ def _set_parameters(
     setter: ParameterSetter | None, congestion: str, sock: socket.socket, parameters: Parameters
 ) -> None:
     if setter is None:
-        raise TuningError(
-            "parameters need a loaded algorithm that takes them: python -m tuning load"
-        )
+        raise TuningError(f"parameters need a loaded algorithm that takes them: {kernel.LOAD}")
     setter(sock, congestion, parameters)
 
 
 def _no_initial_window(sock: socket.socket, segments: int) -> None:
-    raise TuningError(
-        "it needs a loaded algorithm that takes it, or a route's initcwnd: python -m tuning load"
-    )
+    raise TuningError(kernel.NO_INITIAL_WINDOW)
 
 
 def _set_buffer(forced: int, ordinary: int, sock: socket.socket, size_bytes: int) -> None:
@@ -333,7 +330,7 @@ def _set_buffer(forced: int, ordinary: int, sock: socket.socket, size_bytes: int
 
 def _set_pacing_rate(sock: socket.socket, rate_bps: float) -> None:
     _linux_only()
-    raw = kernel.PACING_RATE.pack(kernel.pacing_bytes_per_s(rate_bps))
+    raw = kernel.PACING_RATE.pack(kernel.pacing_bytes_per_s(sock, rate_bps))
     sock.setsockopt(socket.SOL_SOCKET, kernel.SO_MAX_PACING_RATE, raw)
 
 

@@ -42,6 +42,11 @@ def connected(
             yield Pair(listener, connecting, accepted)
 
 
+def payload_bps(rate_bps: float) -> int:
+    """Give what SO_MAX_PACING_RATE has for a link over IPv4: 1448 of 1500 bytes are payload."""
+    return int(rate_bps / 8 * 1448 / 1500) * 8
+
+
 @contextlib.contextmanager
 def unprivileged() -> Iterator[None]:
     """Be nobody for a while, without any capability; who is not root already is."""

@@ -128,7 +128,7 @@ def test_a_map_that_is_not_there() -> None:
 def test_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for change in (congestion.load, congestion.unload):
-        with pytest.raises(CongestionError, match="sudo python -m tuning"):
+        with pytest.raises(CongestionError, match="`python -m tuning load` as root"):
             change()
 
 

@@ -20,7 +20,14 @@ from tuning.sockopts import (
     granted,
 )
 
-from .support import available_algorithms, ceiling, connected, needs_net_admin, unprivileged
+from .support import (
+    available_algorithms,
+    ceiling,
+    connected,
+    needs_net_admin,
+    payload_bps,
+    unprivileged,
+)
 
 EVERYTHING = SocketTuning(
     send_buffer_bytes=100_000,
@@ -162,6 +169,8 @@ def test_everything_is_granted_and_read_back() -> None:
         got = granted(sock)
     for field in dataclasses.fields(got):
         asked = getattr(EVERYTHING, field.name)
+        if field.name == "pacing_rate_bps":
+            asked = payload_bps(asked)
         assert getattr(got, field.name) == asked, field.name
 
 
@@ -177,7 +186,7 @@ def test_buffers_are_what_was_asked_not_what_is_read() -> None:
 def test_pacing_rate_has_64_bits(rate_bps: float) -> None:
     with socket.socket() as sock:
         assert SocketTuning(pacing_rate_bps=rate_bps).apply(sock) == ()
-        assert granted(sock).pacing_rate_bps == int(rate_bps / 8) * 8
+        assert granted(sock).pacing_rate_bps == payload_bps(rate_bps)
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
@@ -192,7 +201,7 @@ def test_accepted_sockets_inherit_from_the_listener() -> None:
             assert EVERYTHING.differences(sock) == ()
         got = granted(pair.server)
         assert got.congestion == "reno"
-        assert got.pacing_rate_bps == 8_000_000
+        assert got.pacing_rate_bps == payload_bps(8e6)
         assert got.keepalive == Keepalive(60, 10, 5)
         assert got.send_buffer_bytes == 100_000
         # 1000 less the timestamps option.
@@ -236,7 +245,7 @@ def test_an_unknown_algorithm() -> None:
         before = granted(sock).congestion
         (difference,) = tuning.apply(sock)
         assert (difference.option, difference.granted) == ("congestion", before)
-        assert "python -m tuning load xftp_nosuch" in difference.reason
+        assert "python -m tuning load" in difference.reason
         assert "reno" in difference.reason
         assert granted(sock).user_timeout_ms == 1000, "the other wishes are granted still"
 

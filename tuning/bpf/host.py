@@ -137,7 +137,7 @@ def _checked(wanted: Iterable[str] | None) -> tuple[str, ...]:
             raise CongestionError(f"{name} is no algorithm of this package: {', '.join(ours)} are")
     if os.geteuid() != 0:
         raise CongestionError(
-            "BPF programs are loaded and unloaded by root: run `sudo python -m tuning load`"
+            "BPF programs are loaded and unloaded by root: run `python -m tuning load` as root"
         )
     return chosen
 

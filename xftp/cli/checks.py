@@ -212,7 +212,10 @@ def our_algorithms(machine: Machine) -> Check:
     names = ", ".join(name.removeprefix("xftp_") for name in absent)
     count = "none" if len(absent) == len(ours) else f"{len(ours) - len(absent)}"
     found = f"{count} of {len(ours)} loaded; not {names}"
-    if all((machine.objects / f"{name}.bpf.o").is_file() for name in absent):
+    command: str | None
+    if kernel_types(machine).state is not State.OK:
+        found, command = f"{found}; this kernel takes none (below)", None
+    elif all((machine.objects / f"{name}.bpf.o").is_file() for name in absent):
         command = fix_command(machine)
     else:
         found, command = f"{found}; not compiled either", "make bpf"
@@ -248,8 +251,11 @@ def initial_window(machine: Machine) -> Check:
     label = "initial window"
     loaded = [name for name in congestion.names() if name in _available(machine)]
     if not loaded:
-        found = "needs an algorithm of xftp"
-        return Check(label, Need.TUNING, State.MISSING, found, fix_command(machine))
+        by_route = machine.has_capability(CAP_NET_ADMIN)
+        found = "by a route's initcwnd; " if by_route else ""
+        found += "per socket with xftp's algorithms only"
+        state = State.LIMITED if by_route else State.MISSING
+        return Check(label, Need.TUNING, state, found)
     problem = machine.parameters_problem(loaded[0])
     if problem is None:
         return Check(label, Need.TUNING, State.OK, "can be set per socket")
@@ -287,9 +293,8 @@ def right_to_load(machine: Machine) -> Check:
     """Who may load them."""
     label = "right to load BPF"
     if not machine.is_root:
-        command = None if all_loaded(machine) else fix_command(machine)
         found = "root only; what is loaded everyone may use"
-        return Check(label, Need.TUNING, State.LIMITED, found, command)
+        return Check(label, Need.TUNING, State.LIMITED, found)
     if machine.has_capability(CAP_SYS_ADMIN) or (
         machine.has_capability(CAP_BPF) and machine.has_capability(CAP_NET_ADMIN)
     ):

@@ -62,6 +62,9 @@ class Diagnosis:
     fix: Fix | None = None
     """None: it was not asked for."""
 
+    is_strict: bool = False
+    """Whether what is limited, or missing for tuning only, is an exit status too."""
+
     @property
     def missing(self) -> tuple[Check, ...]:
         """What the product needs and this machine lacks."""
@@ -73,9 +76,18 @@ class Diagnosis:
 
     @property
     def exit_status(self) -> int:
-        """0 if everything of the product can be used, with limits or without."""
+        """0 if transfers have all that they need; if strict, only if nothing can be mended."""
         failed = self.fix is not None and self.fix.error is not None
-        return 1 if self.missing or failed else 0
+        counted = [each for each in self.checks if self._counts(each)]
+        return 1 if counted or failed else 0
+
+    def _counts(self, check: Check) -> bool:
+        """Tell whether a check is an exit status."""
+        if check.need is Need.LAB or check.state is State.OK:
+            return False
+        if self.is_strict:
+            return True
+        return check.need is Need.TRANSFERS and check.state is State.MISSING
 
     def as_json(self) -> dict[str, Any]:
         """Give the checks as plain values."""
@@ -88,10 +100,10 @@ class Diagnosis:
         }
 
 
-def diagnose(machine: Machine, fix: Fix | None = None) -> Diagnosis:
+def diagnose(machine: Machine, fix: Fix | None = None, *, is_strict: bool = False) -> Diagnosis:
     """Look at a machine; nothing of it is changed."""
     checkers = (*PRODUCT, *LAB) if machine.platform == "linux" else ANYWHERE
-    return Diagnosis(tuple(checker(machine) for checker in checkers), fix)
+    return Diagnosis(tuple(checker(machine) for checker in checkers), fix, is_strict)
 
 
 def load_algorithms(machine: Machine) -> Fix:
@@ -143,8 +155,14 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 def _verdict(diagnosis: Diagnosis) -> str:
-    if diagnosis.missing:
-        return f"Missing: {', '.join(each.name for each in diagnosis.missing)}."
+    missing = {
+        need: ", ".join(each.name for each in diagnosis.missing if each.need is need)
+        for need in (Need.TRANSFERS, Need.TUNING)
+    }
+    if missing[Need.TRANSFERS]:
+        return f"Missing: {', '.join(filter(None, missing.values()))}."
+    if missing[Need.TUNING]:
+        return f"Files can be transferred. Missing for tuning: {missing[Need.TUNING]}."
     limited = any(
         each.state is State.LIMITED and each.need is not Need.LAB for each in diagnosis.checks
     )

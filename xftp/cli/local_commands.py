@@ -105,19 +105,30 @@ def _options_of(context: click.Context, command: str) -> frozenset[str]:
 @click.option(
     "--fix", "wants_fix", is_flag=True, help="As root: load xftp's congestion control (BPF)."
 )
+@click.option(
+    "--strict", "is_strict", is_flag=True, help="Exit with 1 for what is limited too, and tuning."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as one line of JSON.")
 @click.pass_context
-def doctor_command(context: click.Context, /, wants_fix: bool, as_json: bool) -> None:
+def doctor_command(
+    context: click.Context, /, wants_fix: bool, is_strict: bool, as_json: bool
+) -> None:
     """Look at what this machine has, and say how to mend what it lacks.
 
-    Exit status 0: everything of xftp can be used, if within limits; 1: something is missing. What
-    only the lab needs does not count. Nothing is changed but by --fix, which changes no sysctl.
+    \b
+    Exit status 0: files can be transferred. What is limited, or missing for
+                   tuning only, makes them slower on long links and is shown.
+                1: something that every transfer needs is missing, or --fix
+                   failed; with --strict, anything is limited or missing.
+
+    What only the lab needs never counts. Nothing is changed but by --fix, which changes no sysctl.
     """
     from .doctor import diagnose, diagnosis_lines, load_algorithms
     from .machine import Machine
 
     machine = Machine()
-    diagnosis = diagnose(machine, load_algorithms(machine) if wants_fix else None)
+    fix = load_algorithms(machine) if wants_fix else None
+    diagnosis = diagnose(machine, fix, is_strict=is_strict)
     if as_json:
         click.echo(json.dumps(diagnosis.as_json()))
     else:

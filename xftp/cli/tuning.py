@@ -6,14 +6,13 @@ The rest of xftp knows sockets' settings only as a value with `apply`; here they
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import tuning
 from tuning import congestion
-from tuning.bpf import host
-from tuning.congestion import ALGORITHMS, ParameterMap
+from tuning.congestion import ALGORITHMS
 from tuning.errors import TuningError
 from tuning.planning import MAX_CONNECTIONS
 from tuning.sockopts import (
@@ -28,6 +27,8 @@ from xftp.client.options import Direction
 from xftp.errors import TuningRefused
 from xftp.protocol.options import MultOptions
 from xftp.transport.sockets import Tuning
+
+from .observed import CurrentParameters, ObservedTuner, tuner
 
 RENTED = "xftp_rented"
 """The algorithm for a link whose rate is known; chosen by itself where it is loaded. It starts at
@@ -128,61 +129,6 @@ def loaded() -> frozenset[str]:
     return frozenset(ALGORITHMS) & available()
 
 
-class ObservedTuner(tuning.Tuner):
-    """Applies settings to sockets, and tells the report what they came to."""
-
-    def observe(self, sock: socket.socket) -> Mapping[str, object]:
-        """Tell what a connected socket has now."""
-        try:
-            got, info = tuning.granted(sock), tuning.tcp_info.tcp_info(sock)
-        except OSError:  # the connection is gone; what was seen before stays
-            return {}
-        return {
-            "congestion": got.congestion,
-            "send_buffer_bytes": got.send_buffer_bytes,
-            "receive_buffer_bytes": got.receive_buffer_bytes,
-            "initial_window_segments": got.initial_window_segments,
-            "pacing_rate_bps": got.pacing_rate_bps,
-            "min_rtt_s": info.min_rtt_s if info else None,
-            "delivery_rate_bps": info.delivery_rate_bps or None if info else None,
-        }
-
-
-class CurrentParameters:
-    """The map of per-socket parameters of the algorithms that are loaded now.
-
-    Opened at once, as the process may drop its privileges later; opened again when they have been
-    loaded anew, since the old map then tells nobody anything.
-    """
-
-    def __init__(self) -> None:
-        self._map: ParameterMap | None = None
-        self._pin: int | None = None
-        self.get()
-
-    def get(self) -> ParameterMap | None:
-        """Give the map; None if no algorithm of ours was ever loaded."""
-        try:
-            pin = host.PARAMETERS_PIN.stat().st_ino
-            if pin != self._pin:
-                # Sockets that are just being set may use the old map: it is left open.
-                self._map, self._pin = ParameterMap(), pin
-        except (OSError, TuningError):
-            pass
-        return self._map
-
-
-def tuner(settings: SocketTuning, parameters: ParameterMap | None) -> ObservedTuner:
-    """Make what applies `settings` to sockets."""
-    if parameters is None:
-        return ObservedTuner(settings)
-    return ObservedTuner(
-        settings,
-        set_parameters=parameters.set_parameters,
-        set_initial_window=parameters.set_initial_window,
-    )
-
-
 def _refused(probe: ObservedTuner) -> tuple[tuning.Difference, ...]:
     """Try settings on a socket that goes nowhere; give what is not granted."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
@@ -210,7 +156,11 @@ class ClientTuning:
         self._parameters = CurrentParameters()
 
     def __call__(
-        self, direction: Direction, connections: int, rtt_s: float | None
+        self,
+        direction: Direction,
+        connections: int,
+        rtt_s: float | None,
+        peer_host: str | None = None,
     ) -> tuple[Tuning, MultOptions]:
         """Give the setting of each socket of this side, and what to ask of the other.
 
@@ -221,8 +171,8 @@ class ClientTuning:
             asked = self._wish.request(direction, connections, rtt_s)
         except TuningError as error:
             raise TuningRefused(str(error)) from error
-        self._try(settings)
-        return tuner(settings, self._parameters.get()), asked
+        self._try(settings, peer_host)
+        return tuner(settings, self._parameters.get(), peer_host), asked
 
     def check(self) -> None:
         """Try what does not depend on the path, before anything is connected.
@@ -236,11 +186,12 @@ class ClientTuning:
         except TuningError as error:
             raise TuningRefused(str(error)) from error
 
-    def _try(self, settings: SocketTuning) -> None:
+    def _try(self, settings: SocketTuning, peer_host: str | None = None) -> None:
         """Tell what a socket that goes nowhere is not granted."""
         if settings == SocketTuning():
             return
-        for difference in _refused(tuner(settings, self._parameters.get())):
+        probe = tuner(settings, self._parameters.get(), peer_host, is_trial=True)
+        for difference in _refused(probe):
             self._tell(str(difference))
 
     def _tell(self, sentence: str) -> None:
@@ -287,7 +238,7 @@ class DaemonTuning:
 
     def problems(self) -> tuple[str, ...]:
         """Tell what of the operator's own settings this machine does not grant."""
-        probe = tuner(self._settings(MultOptions(), 1), self._parameters.get())
+        probe = tuner(self._settings(MultOptions(), 1), self._parameters.get(), is_trial=True)
         found = [str(difference) for difference in _refused(probe)]
         if self._defaults.profile == tuning.AUTO and self._defaults.rate_bps is None:
             found.append("the profile auto needs the rate of the link, as --rate 50mbit")
@@ -296,7 +247,7 @@ class DaemonTuning:
             found.append(f"this kernel has no congestion control {', '.join(missing)} to allow")
         return tuple(found)
 
-    def grant(self, asked: MultOptions) -> MultOptions:
+    def grant(self, asked: MultOptions, peer_host: str | None = None) -> MultOptions:
         """Bring what a client asks within the limits, and to what the kernel gives."""
         limits = self._limits
         granted = MultOptions(
@@ -308,11 +259,13 @@ class DaemonTuning:
             send_buffer_bytes=self._buffer(asked.send_buffer_bytes),
             receive_buffer_bytes=self._buffer(asked.receive_buffer_bytes),
         )
-        return self._as_the_kernel_gives(granted)
+        return self._as_the_kernel_gives(granted, peer_host)
 
-    def tuning(self, granted: MultOptions, connections: int) -> Tuning:
-        """Make the setting of each of N data sockets."""
-        return tuner(self._settings(granted, connections), self._parameters.get())
+    def tuning(
+        self, granted: MultOptions, connections: int, peer_host: str | None = None
+    ) -> Tuning:
+        """Make the setting of each of N data sockets to a client."""
+        return tuner(self._settings(granted, connections), self._parameters.get(), peer_host)
 
     def _algorithm(self, asked: MultOptions) -> str | None:
         """Choose what was asked if it is allowed, else what suits a link of known rate."""
@@ -350,9 +303,11 @@ class DaemonTuning:
             )
         )
 
-    def _as_the_kernel_gives(self, granted: MultOptions) -> MultOptions:
+    def _as_the_kernel_gives(self, granted: MultOptions, peer_host: str | None) -> MultOptions:
         """Try it on a socket that goes nowhere, and take back what is not given."""
-        for difference in _refused(tuner(self._settings(granted, 1), self._parameters.get())):
+        settings = self._settings(granted, 1)
+        probe = tuner(settings, self._parameters.get(), peer_host, is_trial=True)
+        for difference in _refused(probe):
             if difference.option == "pacing_rate_bps":
                 granted = replace(granted, rate_bps=None)
             elif getattr(granted, difference.option, None) is not None:
