@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -21,12 +22,13 @@ import uvloop
 import xftp
 from bench import peers
 from bench.__main__ import positive
-from bench.delay_line import Way
 from bench.emulated_path import SERVER, path
 from bench.knobs import prepare
 from bench.processes import BenchError
 from bench.report import machine
 from bench.runner import same_content, workplace, write_random
+from mininet_topos.errors import LabError
+from mininet_topos.links import PacketLoss, Queue, Way
 
 PARTS = 100
 FIRST_COMPARED = 50
@@ -85,17 +87,15 @@ def run(options: argparse.Namespace, place: peers.Place, seed: int) -> Run:
     source, target = place.root / "file", place.scratch / "arrived"
     one_way_s = options.rtt / 2
 
-    def way(rate_bps: float, seed: int) -> Way:
-        queue_bytes = round(rate_bps / 8 * options.rtt)
+    def way(rate_bps: float) -> Way:
         return Way(
             delay_s=one_way_s,
             rate_bps=rate_bps,
-            queue_bytes=queue_bytes,
-            loss=options.loss,
-            seed=seed,
+            queue=Queue(bytes=round(rate_bps / 8 * options.rtt)),
+            loss=PacketLoss(probability=options.loss) if options.loss else None,
         )
 
-    with path(way(options.up, 2 * seed), way(options.down, 2 * seed + 1)) as link:
+    with path(way(options.up), way(options.down), seed=seed) as link:
         prepare(link)
         with link.server.entered(), peers.xftpd(place, SERVER) as server, link.client.entered():
             url = f"ftp://{SERVER}:{server.port}/file"
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace, place: peers.Place, seed: int) -> Run:
     target.unlink()
     told = json.loads(done.stdout)
     times_s, report = told["times_s"], told["report"]
-    parts_s = [after - before for before, after in zip(times_s, times_s[1:], strict=False)]
+    parts_s = [after - before for before, after in pairwise(times_s)]
     return Run(
         parts_s[-1],
         parts_s[FIRST_COMPARED:-1],
@@ -174,10 +174,11 @@ def main() -> int:
     options = parse_arguments()
     try:
         if options.one:
-            print(json.dumps(uvloop.run(fetch(*options.one, options.connections))))
+            url, target = options.one
+            print(json.dumps(uvloop.run(fetch(url, target, options.connections))))
         else:
             measure(options)
-    except (BenchError, xftp.XftpError) as error:
+    except (BenchError, LabError, xftp.XftpError) as error:
         print(f"The measurement stopped: {error}", file=sys.stderr)
         return 1
     return 0

@@ -42,7 +42,12 @@ class Programs:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self.home,
-            env=os.environ | {"HOME": str(self.home), "PYTHONPATH": str(ROOT)},
+            env=os.environ
+            | {
+                "HOME": str(self.home),
+                "PYTHONPATH": str(ROOT),
+                "RUNTIME_DIRECTORY": str(self.home.parent),
+            },
         )
         self.running.append(process)
         return process

@@ -107,6 +107,14 @@ class MultOptions:
     receive_buffer_bytes: int | None = None
     """Receive buffer of each data connection (SO_RCVBUF, socket(7))."""
 
+    replaces: int | None = None
+    """1: a data connection that is lost is replaced while the transfer runs; None: its loss is the
+    end of the transfer."""
+
+    feeds: int | None = None
+    """How many of its connections the sender gives records to at first, and from then on as many
+    as pay; None: all, all the time."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Key:
@@ -136,14 +144,28 @@ def _amount(text: str) -> int:
     return _number(text, _MAX_AMOUNT_DIGITS)
 
 
+def _one(text: str) -> int:
+    if text != "1":
+        raise ArgumentError("only 1 can be asked for")
+    return 1
+
+
 def _algorithm(text: str) -> str:
     if not _ALGORITHM.fullmatch(text):
         raise ArgumentError("the name of an algorithm is needed")
     return text
 
 
+REPLACE_KEY = "Replace"
+"""The key with which the two ends agree that lost connections are replaced."""
+
+FEED_KEY = "Feed"
+"""The key with which the sender is left to find out how many connections pay."""
+
 _KEYS = (
     _Key("Connections", "connections", _count),
+    _Key(REPLACE_KEY, "replaces", _one),
+    _Key(FEED_KEY, "feeds", _count),
     _Key("Congestion", "congestion", _algorithm),
     _Key("InitialWindow", "initial_window_segments", _count),
     _Key("Rate", "rate_bps", _amount),
@@ -152,6 +174,10 @@ _KEYS = (
 )
 MULT_KEYS = tuple((key.name, key.field) for key in _KEYS)
 """The keys of OPTS MULT as they are written, and the fields of `MultOptions`."""
+
+_NOT_OF_SOCKETS = ("Connections", REPLACE_KEY, FEED_KEY)
+SOCKET_KEYS = tuple(each for each in MULT_KEYS if each[0] not in _NOT_OF_SOCKETS)
+"""Those of them that set the other side's sockets."""
 
 _KEY_BY_NAME = {key.name.lower(): key for key in _KEYS}
 

@@ -63,6 +63,8 @@ class RecordSet:
         """
         if start >= end:
             return 0
+        if self._extends(start, end):
+            return end - start
         # The ranges [low, high) overlap the new one or touch it; they become one with it.
         low = bisect_left(self._ends, start)
         high = bisect_right(self._starts, end)
@@ -82,6 +84,34 @@ class RecordSet:
         new = (new_end - new_start) - swallowed
         self._count += new
         return new
+
+    def _extends(self, start: int, end: int) -> bool:
+        """Add records that follow a range and touch no other, which is the common case."""
+        index = bisect_left(self._ends, start)
+        if index == len(self._ends) or self._ends[index] != start:
+            return False
+        if index + 1 < len(self._starts) and self._starts[index + 1] <= end:
+            return False
+        self._ends[index] = end
+        self._count += end - start
+        return True
+
+    def remove(self, start: int, end: int) -> None:
+        """Remove the records from `start` to before `end`, as far as they are held."""
+        if start >= end:
+            return
+        low = bisect_right(self._ends, start)
+        high = bisect_left(self._starts, end)
+        if low >= high:
+            return
+        left, right = self._starts[low], self._ends[high - 1]
+        self._count -= sum(
+            min(stop, end) - max(begin, start)
+            for begin, stop in zip(self._starts[low:high], self._ends[low:high], strict=True)
+        )
+        kept = [(left, start)] * (left < start) + [(end, right)] * (end < right)
+        self._starts[low:high] = [begin for begin, _ in kept]
+        self._ends[low:high] = [stop for _, stop in kept]
 
     def missing(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Give the ranges between `start` and `end` (exclusive) that are not held, in order."""

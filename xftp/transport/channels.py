@@ -2,6 +2,9 @@
 
 Either way they come one by one, in any order, before or while the transfer runs; a transfer starts
 with the first and takes the others in as they arrive. One that never arrives costs nothing.
+
+Where both ends agreed to it (`replaces`), the side that dials replaces a lost connection, the side
+that listens takes the new one in, and what counts is how many are alive.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ import contextlib
 import errno
 import logging
 import os
-import random
 import socket
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from typing import Self
 
 from xftp.errors import DataConnectionError
 from xftp.protocol.addresses import Endpoint
+from xftp.protocol.repeating import ENDURANCE
 
 from .connection import DataConnection, reset_socket
 from .sockets import Tuning, family_of, new_socket, plain_address
@@ -27,14 +32,22 @@ OPEN_TIMEOUT_S = 60.0
 """How long a data connection may take to be made. The kernel sends SYN again after 1, 3, 7, 15
 and 31 s; on a lossy satellite path several of them may be lost."""
 
+MOST_CONNECTIONS = 4096
+"""Connections that one transfer takes in one after the other, those that were lost included."""
+
 _ACCEPT_AGAIN_S = 0.1
+_ACCEPTS_PER_TURN = 64
 
 
 class DataChannel:
     """The data connections of one transfer: those that came, and whether more may come.
 
-    expected: how many will come if all goes well; None if the peer did not say.
+    expected: how many will come if all goes well; None if the peer did not say; replaces: whether
+    the two ends agreed that a lost connection is replaced.
     """
+
+    replaces = False
+    endurance = ENDURANCE
 
     def __init__(self, expected: int | None, limit: int, tuning: Tuning | None = None) -> None:
         self.expected = expected
@@ -45,6 +58,8 @@ class DataChannel:
         self._waiting: list[DataConnection] = []
         self._on_connection: Callable[[DataConnection], None] | None = None
         self._on_settled: Callable[[], None] | None = None
+        self._make_room: Callable[[], bool] = lambda: False
+        self._kept: list[DataConnection] = []
         self._changed = asyncio.Event()
         self._closed = False
 
@@ -53,17 +68,46 @@ class DataChannel:
         """Whether another connection may still come."""
         raise NotImplementedError
 
+    @property
+    def alive(self) -> int:
+        """How many connections are open."""
+        return sum(connection.is_open for connection in self.connections)
+
+    @property
+    def dials(self) -> bool:
+        """Whether it is this side that replaces a lost connection."""
+        return False
+
     def subscribe(
-        self, on_connection: Callable[[DataConnection], None], on_settled: Callable[[], None]
+        self,
+        on_connection: Callable[[DataConnection], None],
+        on_settled: Callable[[], None],
+        make_room: Callable[[], bool] = lambda: False,
     ) -> None:
         """Hand over the connections that came and every later one.
 
-        on_settled: called each time it becomes known that no further one will come.
+        on_settled: called each time it becomes known that no further one will come; make_room:
+        asked to give up a connection that shows no sign of life when one too many comes.
         """
         self._on_connection, self._on_settled = on_connection, on_settled
+        self._make_room = make_room
         waiting, self._waiting = self._waiting, []
         for connection in waiting:
             on_connection(connection)
+
+    def replenish(self, good: int) -> None:
+        """Dial again what is missing; `good`: connections that are alive as far as is known."""
+
+    def gained(self) -> None:
+        """Note that the transfer goes on, so that the next lost connection is replaced soon."""
+
+    def keep(self, connections: Iterable[DataConnection]) -> None:
+        """Leave connections that are not used any more open until `close`; dial none again.
+
+        The peer does not know yet that all is there, and must not take their end for a loss.
+        """
+        self._kept += connections
+        self._on_connection, self._make_room = None, lambda: False
 
     async def wait_for_first(self, timeout_s: float = OPEN_TIMEOUT_S) -> None:
         """Wait until a connection is there.
@@ -85,7 +129,12 @@ class DataChannel:
         for connection in self._waiting:
             connection.close()
         self._waiting.clear()
+        for connection in self._kept:
+            connection.close()
+        self._kept.clear()
         self._changed.set()
+        if self._tuning is not None:
+            self._tuning.close()
 
     def _came(self, sock: socket.socket) -> None:
         connection = DataConnection(sock, len(self.connections), self._tuning)
@@ -133,8 +182,8 @@ class PassiveChannel(DataChannel):
         limit: int = 1,
         tuning: Tuning | None = None,
         ports: Sequence[int] = (),
-    ) -> PassiveChannel:
-        """Listen on `host`, on one of `ports` or on any free port.
+    ) -> Self:
+        """Listen on `host`, on the first of `ports` that is free, or on any free port.
 
         host: literal address, that of the control connection; peer_host: who may connect;
         limit: connections that are accepted at most. Raises DataConnectionError.
@@ -142,6 +191,8 @@ class PassiveChannel(DataChannel):
         try:
             listener = _listen(host, limit, tuning, ports)
         except OSError as error:
+            if tuning is not None:
+                tuning.close()
             raise DataConnectionError(f"cannot listen on {host}: {error.strerror}") from error
         return cls(listener, peer_host, expected, limit, tuning)
 
@@ -174,7 +225,9 @@ class PassiveChannel(DataChannel):
                 self._listener.accept()[0].close()
 
     def _accept(self) -> None:
-        while not self._closed:
+        for _ in range(_ACCEPTS_PER_TURN):  # others have their turn, however many come
+            if self._closed:
+                return
             try:
                 sock, address = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -185,20 +238,30 @@ class PassiveChannel(DataChannel):
                 self._loop.remove_reader(self._listener.fileno())
                 self._again = self._loop.call_later(_ACCEPT_AGAIN_S, self._watch)
                 return
-            if plain_address(address[0]) != self._peer_host:
-                logger.warning("refused a data connection from %s", address[0])
-                sock.close()
-            elif len(self.connections) >= self.limit:
-                sock.close()
-            else:
-                sock.setblocking(False)
-                self._came(sock)
+            self._arrived(sock, plain_address(address[0]))
+
+    def _arrived(self, sock: socket.socket, host: str) -> None:
+        """Take a connection from `host`, or close it: a stranger's takes no place."""
+        if self._closed:
+            sock.close()
+        elif host != self._peer_host:
+            logger.warning("refused a data connection from %s", host)
+            sock.close()
+        elif self._is_full() and not self._make_room():
+            sock.close()
+        else:
+            sock.setblocking(False)
+            self._came(sock)
+
+    def _is_full(self) -> bool:
+        if not self.replaces:
+            return len(self.connections) >= self.limit
+        return self.alive >= self.limit or len(self.connections) >= MOST_CONNECTIONS
 
 
 def _listen(host: str, backlog: int, tuning: Tuning | None, ports: Sequence[int]) -> socket.socket:
-    """Bind to the first free port of `ports`, tried in random order, or to any free one."""
-    candidates: Iterable[int] = random.sample(ports, len(ports)) if ports else (0,)
-    for port in candidates:
+    """Bind to the first free port of `ports`, or to any free one."""
+    for port in ports or (0,):
         sock = new_socket(family_of(host), tuning)
         try:
             # A port of a range is used again while its last connections are in TIME_WAIT.
@@ -226,12 +289,45 @@ class ActiveChannel(DataChannel):
     ) -> None:
         """Start to connect to every one of `endpoints`, from `local_host` if given."""
         super().__init__(len(endpoints), len(endpoints), tuning)
-        self._dials = {
-            asyncio.create_task(self._dial(endpoint, local_host, timeout_s))
-            for endpoint in endpoints
-        }
+        self._endpoints = deque(endpoints)
+        self._local_host = local_host
+        self._redial_s = 0.0
+        self._dials: set[asyncio.Task[socket.socket]] = set()
+        for endpoint in endpoints:
+            self._start_dial(endpoint, 0.0, timeout_s)
+
+    @property
+    def dials(self) -> bool:
+        return self.replaces
+
+    def replenish(self, good: int) -> None:
+        missing = min(self.limit - good, MOST_CONNECTIONS - len(self.connections))
+        for _ in range(missing - len(self._dials) if self.replaces and not self._closed else 0):
+            self._endpoints.rotate(-1)
+            self._start_dial(self._endpoints[0], self._next_pause(), self.endurance.dial_s)
+
+    def gained(self) -> None:
+        self._redial_s = 0.0
+
+    def keep(self, connections: Iterable[DataConnection]) -> None:
+        super().keep(connections)
+        self._stop_dialling()
+
+    def _next_pause(self) -> float:
+        """Give the seconds before the next try: the same for as many as there are connections."""
+        endurance = self.endurance
+        longer = self._redial_s * 2 ** (1 / self.limit)
+        self._redial_s = min(max(longer, endurance.first_redial_s), endurance.last_redial_s)
+        return self._redial_s
+
+    def _start_dial(self, endpoint: Endpoint, pause_s: float, timeout_s: float) -> None:
+        task = asyncio.create_task(self._dial(endpoint, pause_s, timeout_s))
+        self._dials.add(task)
+        task.add_done_callback(self._dialled)
+
+    def _stop_dialling(self) -> None:
         for task in self._dials:
-            task.add_done_callback(self._dialled)
+            task.cancel()
 
     @property
     def may_bring_more(self) -> bool:
@@ -239,12 +335,12 @@ class ActiveChannel(DataChannel):
 
     def close(self) -> None:
         super().close()
-        for task in self._dials:
-            task.cancel()
+        self._stop_dialling()
 
-    async def _dial(
-        self, endpoint: Endpoint, local_host: str | None, timeout_s: float
-    ) -> socket.socket:
+    async def _dial(self, endpoint: Endpoint, pause_s: float, timeout_s: float) -> socket.socket:
+        if pause_s:
+            await asyncio.sleep(pause_s)
+        local_host = self._local_host
         sock = new_socket(family_of(endpoint.host), self._tuning)
         try:
             if local_host is not None and family_of(local_host) == sock.family:
@@ -272,5 +368,6 @@ class ActiveChannel(DataChannel):
         if not isinstance(error, OSError):
             raise error
         logger.info("a data connection failed: %s", error)
-        self.failures.append(error)
+        if len(self.failures) < self.limit:
+            self.failures.append(error)
         self._tell()

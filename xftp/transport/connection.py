@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import struct
 
@@ -25,6 +26,8 @@ class DataConnection:
         self.bytes_sent = 0
         self.bytes_received = 0
         self.at_end = False
+        self.moved_at = 0.0
+        """When the peer last showed a sign of life, by the clock of the event loop."""
         self._tuning = tuning
         self._sock = sock
         self._last_state: SocketState | None = None
@@ -33,6 +36,11 @@ class DataConnection:
     def fileno(self) -> int:
         """Give the descriptor for the event loop to watch."""
         return self._sock.fileno()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither `close` nor `reset` was called."""
+        return self._sock.fileno() >= 0
 
     @property
     def sock(self) -> socket.socket:
@@ -61,6 +69,23 @@ class DataConnection:
         self.bytes_received += received
         return received
 
+    def receive(self, limit: int = 4096) -> bytes | None:
+        """Receive what the peer says beside the data: b"" at the end, None if there is nothing.
+
+        Raises OSError if the connection is broken.
+        """
+        try:
+            return self._sock.recv(limit)
+        except (BlockingIOError, InterruptedError):
+            return None
+
+    def say(self, data: bytes) -> int:
+        """Send something beside the data, as far as it goes now. Raises OSError if it is broken."""
+        try:
+            return self._sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+
     def finish_sending(self) -> None:
         """Tell the peer that no more comes."""
         self._sock.shutdown(socket.SHUT_WR)
@@ -68,6 +93,15 @@ class DataConnection:
     def unacknowledged(self) -> int:
         """Count the bytes sent that the peer's kernel has not acknowledged."""
         return unacknowledged_bytes(self._sock)
+
+    def acknowledged(self) -> int:
+        """Count the bytes that the peer's kernel has acknowledged."""
+        return self.bytes_sent - self.unacknowledged()
+
+    def problem(self) -> OSError | None:
+        """Give the error that broke the connection, once; None if there is none."""
+        code = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        return OSError(code, os.strerror(code)) if code else None
 
     def is_reset(self) -> bool:
         """Tell whether the peer has reset the connection, though there may be data to receive."""

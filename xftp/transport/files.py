@@ -220,6 +220,10 @@ class PartialFile:
                 raise file_error(error, name) from error
             raise
 
+    def fileno(self) -> int:
+        """Give the descriptor, to read back what was written."""
+        return self._descriptor
+
     def note_source(self, source: str) -> None:
         """Note what the content is a copy of, for `kept_source`. Raises FileError."""
         self._source = source

@@ -7,9 +7,11 @@ stops. So memory is bounded, whatever the file's size.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from xftp.errors import RecordError, TransferAborted
+from xftp.protocol.receipts import ALL_HELD, format_receipt
 from xftp.protocol.records import (
     CHUNK_BYTES,
     RECORD_BYTES,
@@ -23,8 +25,10 @@ from xftp.protocol.recordset import RecordSet
 from .channels import DataChannel
 from .connection import DataConnection
 from .files import PartialFile
+from .lasting import LastingTransfer
 from .ratelimit import RateLimit
-from .transfer import Progress, Transfer
+from .report import TransferReport
+from .transfer import Progress
 
 BATCH_RECORDS = 128
 """Records of one buffer: 1 MiB. Smaller ones cost more Python calls than the cache saves."""
@@ -35,6 +39,9 @@ BUFFERS = 8
 CHECKPOINT_S = 5.0
 CHECKPOINT_BYTES = 64 * 1024 * 1024
 """How often the journal is brought up to date, whichever comes first."""
+
+RECEIPT_RTTS = 0.5
+"""Round-trip times between two receipts of a connection at least."""
 
 LATE_S = 1.0
 """How long the ends of the connections, and connections that nobody announced, are waited for
@@ -49,17 +56,33 @@ class _Incoming:
         self.rest = b""
         """A record that has only partly arrived."""
         self.is_finished = False
+        self._told = 0
+        self._told_at = 0.0
+        self._to_tell = b""
+
+    def tell(self, now: float, *, all_held: bool) -> None:
+        """Tell the sender what arrived, twice in a round trip at most, or that it was all.
+
+        Raises OSError if the connection is broken.
+        """
+        received = ALL_HELD if all_held else self.connection.bytes_received
+        if not self._to_tell and received > self._told:
+            state = self.connection.state()
+            if not all_held and now - self._told_at < RECEIPT_RTTS * (state.rtt_s if state else 0):
+                return
+            self._told, self._told_at = received, now
+            self._to_tell = format_receipt(received)
+        if self._to_tell:
+            self._to_tell = self._to_tell[self.connection.say(self._to_tell) :]
 
 
-class RecordReceiver(Transfer):
+class RecordReceiver(LastingTransfer):
     """Receives records into `target`, sequence 0 at the byte where `target` goes on.
 
     size: bytes that the sequence numbers count through (the file's size less the offset), None if
     the peer did not tell. Then the file is complete when every connection has ended on a record
     boundary and nothing is missing below the highest record.
     """
-
-    framed = True
 
     def __init__(
         self,
@@ -76,6 +99,7 @@ class RecordReceiver(Transfer):
         self._total = None if size is None else record_count(size)
         self._target = target
         self._incoming: list[_Incoming] = []
+        self._repeated_bytes = 0
         self._buffers = [IncomingBatch(BATCH_RECORDS)]
         self._buffers_out = 0
         self._starved: list[_Incoming] = []
@@ -88,6 +112,13 @@ class RecordReceiver(Transfer):
         self._read_bytes = BATCH_RECORDS * RECORD_BYTES
         if limit is not None:
             self._read_bytes = max(RECORD_BYTES, min(self._read_bytes, limit.batch_bytes))
+
+    @property
+    def lasts(self) -> bool:
+        return super().lasts and self._total is not None
+
+    def report(self, offset: int = 0) -> TransferReport:
+        return super().report(offset).with_losses(self._repeated_bytes, self.lost_connections)
 
     async def run(self) -> None:
         await self._wait_for(self._target.begin_journal)
@@ -112,9 +143,12 @@ class RecordReceiver(Transfer):
     # -- connections ---------------------------------------------------------------------------
 
     def _start(self, connection: DataConnection) -> None:
+        self._welcome(connection)
         incoming = _Incoming(connection)
         self._incoming.append(incoming)
         self._resume(incoming)
+        if self._total == 0:
+            self._check_complete()
 
     def _resume(self, incoming: _Incoming) -> None:
         if not incoming.is_finished:
@@ -143,7 +177,7 @@ class RecordReceiver(Transfer):
                 self._finish(incoming)
             return
         buffer.filled(received)
-        self._moved_at = self._loop.time()
+        self._heard(incoming.connection)
         pause_s = self._limit.spend(received, self._moved_at) if self._limit else 0.0
         if pause_s:
             self._pause(incoming)
@@ -162,13 +196,16 @@ class RecordReceiver(Transfer):
 
         One that was made late is reset by a sender that has sent everything already.
         """
-        if incoming.connection.bytes_received or self._total is None:
+        if self.lasts or incoming.connection.bytes_received or self._total is None:
             self._broken(incoming.connection, error)
         else:
             self._finish(incoming)
 
     def _finish(self, incoming: _Incoming) -> None:
         """Note the end of a connection, and look at what it cut short."""
+        if self.lasts:
+            self._lose(incoming.connection, "the peer closed it")
+            return
         self._pause(incoming)
         incoming.is_finished = True
         try:
@@ -197,6 +234,9 @@ class RecordReceiver(Transfer):
         for run in runs:
             for first, end in self.held.missing(run.first, run.first + run.count):
                 new.append(run if end - first == run.count else run.part(first, end))
+        fewer = sum(run.count for run in runs) - sum(run.count for run in new)
+        if fewer:
+            self._repeated_bytes += fewer * CHUNK_BYTES
         return new
 
     def _write(
@@ -211,8 +251,9 @@ class RecordReceiver(Transfer):
         def written(size: int) -> None:
             if buffer is not None:
                 self._buffers.append(buffer)
-            for run in runs:
-                self.held.add(run.first, run.first + run.count)
+            new = sum(self.held.add(run.first, run.first + run.count) for run in runs)
+            if new and self.lost_connections:
+                self._gained()
             self._moved(connection, size)
             self._checkpoint()
             self._check_complete()
@@ -252,8 +293,46 @@ class RecordReceiver(Transfer):
     def _settled(self) -> None:
         self._check_complete()
 
+    def _check_whole(self) -> None:
+        self._check_complete()
+
+    def _let_go(self, connection: DataConnection) -> None:
+        """Forget the record that a lost connection had begun; the end may have come with it."""
+        for incoming in self._incoming:
+            if incoming.connection is connection:
+                incoming.is_finished = True
+        self._incoming = [each for each in self._incoming if not each.is_finished]
+        self._starved = [each for each in self._starved if not each.is_finished]
+        self._later(0, self._check_complete)
+
+    def _tell_all(self) -> None:
+        """Tell on every connection what arrived over it."""
+        now = self._loop.time()
+        for incoming in self._incoming:
+            # A broken one is found out where it is read: what it brought comes first.
+            with contextlib.suppress(OSError):
+                incoming.tell(now, all_held=self.is_whole)
+
+    def _look(self) -> None:
+        if not self.lasts:
+            return
+        reading = [each.connection for each in self._incoming]
+        self._tell_all()
+        states = [state for each in reading if (state := each.state())]
+        idle_limit_s = self._channel.endurance.idle_limit_s(
+            max((state.rtt_s for state in states), default=0.0)
+        )
+        if any(each not in self._reading for each in reading):
+            self._moved_at = self._loop.time()  # it is this side that does not want more now
+        elif self._loop.time() - self._moved_at > idle_limit_s and not self.is_whole:
+            self._suspect_all()
+        super()._look()
+
     def _check_complete(self) -> None:
         """See whether this was all; it is if nothing is missing and nothing may follow."""
+        if self.lasts:
+            self._check_all_held()
+            return
         if self._buffers_out or not self._incoming:
             return
         all_ended = all(incoming.is_finished for incoming in self._incoming)
@@ -268,6 +347,21 @@ class RecordReceiver(Transfer):
         elif all_ended and not waiting:
             self._end_without_size()
 
+    def _check_all_held(self) -> None:
+        """The same where connections may be lost: only what is held counts."""
+        if self._buffers_out:
+            return
+        if len(self.held) == self._total and self._connections:
+            if not self.is_whole:
+                self._whole()
+                self._tell_all()
+            self._whole()
+        elif self._is_confirmed and not self._incoming and not self._grace_over:
+            self._begin_grace()  # the reply may be faster than the first connection
+        elif self._is_confirmed and not self._incoming:
+            missing = (self._total or 0) - len(self.held)
+            raise TransferAborted(f"{missing} of {self._total} records did not arrive")
+
     def _wait_for_late(self, all_ended: bool) -> None:
         """Give the last ends and unannounced connections a moment."""
         if all_ended and (self._grace_over or not self._channel.may_bring_more):
@@ -278,7 +372,7 @@ class RecordReceiver(Transfer):
     def _begin_grace(self) -> None:
         if not self._grace_running:
             self._grace_running = True
-            state = self._incoming[0].connection.state()
+            state = self._connections[0].state() if self._connections else None
             self._later(max(LATE_S, 2 * state.rtt_s if state else 0), self._end_grace)
 
     def _end_grace(self) -> None:

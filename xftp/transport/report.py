@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .connection import DataConnection
@@ -32,6 +32,17 @@ class ConnectionReport:
 
 
 @dataclass(frozen=True, slots=True)
+class SenderReport:
+    """How the other side's sockets fared, where the other side was the sender and told."""
+
+    seconds: float
+    """From its first connection to the end of the data."""
+
+    connections: tuple[ConnectionReport, ...]
+    """Its data connections, in the order in which it got them."""
+
+
+@dataclass(frozen=True, slots=True)
 class TransferReport:
     """One file moved."""
 
@@ -50,6 +61,20 @@ class TransferReport:
     offset: int = 0
     """Byte of the file at which the transfer started (REST)."""
 
+    sender: SenderReport | None = None
+    """The server's side of a download; None: not asked for, or not told."""
+
+    repeated_bytes: int = 0
+    """Bytes of the file that were sent, or arrived, more than once: because a connection was
+    slow, or because it was lost."""
+
+    lost_connections: int = 0
+    """Data connections that broke or fell silent and were given up."""
+
+    def with_losses(self, repeated_bytes: int, lost_connections: int) -> TransferReport:
+        """Add what was sent again, and the connections that were lost."""
+        return replace(self, repeated_bytes=repeated_bytes, lost_connections=lost_connections)
+
     @property
     def bytes_per_s(self) -> float:
         """Goodput in bytes per second."""
@@ -57,11 +82,14 @@ class TransferReport:
 
     def as_json(self) -> dict[str, Any]:
         """Give the report as plain values, with its format's version."""
-        return {
+        values = {
             "version": FORMAT_VERSION,
             **asdict(self),
             "bytes_per_s": round(self.bytes_per_s, 1),
         }
+        if self.sender is None:
+            del values["sender"]
+        return values
 
 
 def connection_report(connection: DataConnection) -> ConnectionReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import socket
 import struct
 import sys
@@ -19,9 +20,12 @@ _TCP_NOTSENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", 25)
 _TCP_INFO_HEAD = struct.Struct("=8B24I")
 """The part of struct tcp_info (linux/tcp.h) that has not changed since Linux 2.6."""
 
-_STATE, _RTT, _TOTAL_RETRANS = 0, 8 + 15, 8 + 23
+_STATE, _TIMEOUTS, _RTT, _RTTVAR, _TOTAL_RETRANS = 0, 2, 8 + 15, 8 + 16, 8 + 23
 _TCP_ESTABLISHED = 1
 _TCP_CLOSE = 7
+
+_DELIVERY_RATE = struct.Struct("=160xQ")
+"""tcpi_delivery_rate of struct tcp_info (Linux 4.9)."""
 
 
 class Tuning(Protocol):
@@ -32,6 +36,12 @@ class Tuning(Protocol):
 
     def observe(self, sock: socket.socket) -> Mapping[str, object]:
         """Tell what a connected socket has now, for the report; None stands for unknown."""
+
+    def close(self) -> None:
+        """Put back what was changed of this machine for these sockets; may be called again.
+
+        Called once no further socket is needed and their data has moved.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,15 @@ class SocketState:
 
     retransmits: int
     """Segments sent again so far."""
+
+    rtt_deviation_s: float = 0.0
+    """RTTVAR, the smoothed deviation of the round-trip time in seconds (RFC 6298)."""
+
+    timeouts: int = 0
+    """Retransmission time-outs since the last acknowledgment."""
+
+    delivery_rate_bytes_per_s: int = 0
+    """At which the peer acknowledged data lately; 0: not known."""
 
 
 def is_ipv6(host: str) -> bool:
@@ -106,14 +125,38 @@ def socket_state(sock: socket.socket) -> SocketState | None:
     if sys.platform != "linux":
         return None
     try:
-        raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_HEAD.size)
+        raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _DELIVERY_RATE.size)
     except OSError:
         return None
     if len(raw) < _TCP_INFO_HEAD.size:
         return None
-    info = _TCP_INFO_HEAD.unpack(raw)
+    info = _TCP_INFO_HEAD.unpack_from(raw)
+    knows_rate = len(raw) >= _DELIVERY_RATE.size
     return SocketState(
         established=info[_STATE] == _TCP_ESTABLISHED,
         rtt_s=info[_RTT] / 1e6,
         retransmits=info[_TOTAL_RETRANS],
+        rtt_deviation_s=info[_RTTVAR] / 1e6,
+        timeouts=info[_TIMEOUTS],
+        delivery_rate_bytes_per_s=_DELIVERY_RATE.unpack_from(raw)[0] if knows_rate else 0,
     )
+
+
+def probe_when_idle(sock: socket.socket, idle_s: float, probes: int) -> None:
+    """Let the kernel find out that the peer of an idle connection is gone (tcp(7), TCP_KEEPIDLE).
+
+    After `idle_s` it probes `probes` times, half of `idle_s` apart; without an answer the
+    connection ends with ETIMEDOUT. Nothing is probed while sent data waits for acknowledgment.
+    """
+    if sys.platform != "linux":
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, math.ceil(idle_s)))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, math.ceil(idle_s / 2)))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, max(1, probes))
+
+
+def give_up_after(sock: socket.socket, seconds: float) -> None:
+    """Let the kernel end a connection whose data is not acknowledged for so long (RFC 5482)."""
+    if sys.platform == "linux":
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, math.ceil(seconds * 1000))

@@ -25,6 +25,9 @@ STALL_TIMEOUT_S = 60.0
 
 T = TypeVar("T")
 
+LOOK_S = 0.1
+"""How often connections are asked how they fare."""
+
 _DRAIN_CHECK_S = 0.001
 _DRAIN_CHECKS_PER_RTT = 16
 
@@ -56,9 +59,13 @@ class Transfer:
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[None] = self._loop.create_future()
         self._connections: list[DataConnection] = []
-        self._moved_at = self._loop.time()
+        self._started_at = self._moved_at = self._loop.time()
         self._jobs: set[asyncio.Future[Any]] = set()
-        self._reading: set[DataConnection] = set()
+        self._reading: dict[DataConnection, Callable[[], None]] = {}
+        self._reset: set[DataConnection] = set()
+        self.confirmation_timeout_s: float | None = None
+        """How long the peer's final reply may take once all has moved; None: it has none to give.
+        """
         self._timers: set[asyncio.TimerHandle] = set()
 
     @property
@@ -71,11 +78,12 @@ class Transfer:
         """Move the file. Raises XftpError; then connections are reset, never closed politely."""
         try:
             await self._channel.wait_for_first(self.open_timeout_s)
-            started = self._moved_at = self._loop.time()
+            self._started_at = self._moved_at = self._loop.time()
             self._watch_for_stall()
-            self._channel.subscribe(self._take_in, self._settled)
+            self._watch_connections()
+            self._channel.subscribe(self._take_in, self._settled, self._make_room)
             await self._outcome
-            self.seconds = self._loop.time() - started
+            self.seconds = self._loop.time() - self._started_at
         except BaseException:
             self._stop()
             self._channel.close()
@@ -86,10 +94,31 @@ class Transfer:
                     connection.reset()
             raise
         self._stop()
-        self._channel.close()
-        for connection in self._connections:
-            connection.close()
+        self._end_connections()
         await self._finish_jobs()
+
+    def confirm(self) -> None:
+        """Take the peer's word that nothing is missing: its positive final reply."""
+
+    @property
+    def connection_count(self) -> int:
+        """Data connections that came so far."""
+        return len(self._channel.connections)
+
+    def arrived_bytes(self) -> int | None:
+        """Count what came here, and what was sent and is known to have arrived there.
+
+        None before the first connection.
+        """
+        connections = self._channel.connections
+        if not connections:
+            return None
+        return sum(
+            each.bytes_received
+            + each.bytes_sent
+            - (each.unacknowledged() if each.fileno() >= 0 else 0)
+            for each in connections
+        )
 
     def report(self, offset: int = 0) -> TransferReport:
         """Tell what happened, after `run`."""
@@ -110,6 +139,19 @@ class Transfer:
     def _settled(self) -> None:
         """Note that no further connection will come."""
 
+    def _make_room(self) -> bool:
+        """Give up a connection that is dead, since one too many came; tell whether there was."""
+        return False
+
+    def _look(self) -> None:
+        """See how the connections fare, every LOOK_S."""
+
+    def _end_connections(self) -> None:
+        """Part with the connections after a transfer that went well."""
+        self._channel.close()
+        for connection in self._connections:
+            connection.close()
+
     def _done(self) -> None:
         """End the transfer well."""
         if not self._outcome.done():
@@ -128,6 +170,10 @@ class Transfer:
     def _moved(self, connection: DataConnection, file_bytes: int) -> None:
         """Account for `file_bytes` bytes of the file that a connection moved."""
         self._moved_at = self._loop.time()
+        self._account(connection, file_bytes)
+
+    def _account(self, connection: DataConnection, file_bytes: int) -> None:
+        """Count `file_bytes` bytes of the file, and tell of them."""
         self.file_bytes += file_bytes
         if self._progress is not None:
             self._progress(connection.number, file_bytes)
@@ -192,18 +238,24 @@ class Transfer:
     ) -> None:
         def ready() -> None:
             self._guard(work, *arguments)
-            # uvloop calls once when a connection is reset and never again, whatever is left to
-            # receive before the error is seen; watched anew, it calls again.
-            if connection in self._reading and connection.is_reset():
-                self._loop.remove_reader(connection.fileno())
-                self._loop.add_reader(connection.fileno(), ready)
+            if connection in self._reset and connection in self._reading:
+                self._watch_anew(connection)
 
-        self._reading.add(connection)
+        self._reading[connection] = ready
         self._loop.add_reader(connection.fileno(), ready)
 
-    def _stop_reading(self, connection: DataConnection) -> None:
-        self._reading.discard(connection)
+    def _watch_anew(self, connection: DataConnection) -> None:
+        """Let the loop call back once more for a connection that was reset.
+
+        uvloop calls once when that happens and never again, whatever is left to receive before
+        the error is seen.
+        """
         self._loop.remove_reader(connection.fileno())
+        self._loop.add_reader(connection.fileno(), self._reading[connection])
+
+    def _stop_reading(self, connection: DataConnection) -> None:
+        if self._reading.pop(connection, None) is not None:
+            self._loop.remove_reader(connection.fileno())
 
     def _when_writable(
         self, connection: DataConnection, work: Callable[..., None], *arguments: Any
@@ -221,18 +273,35 @@ class Transfer:
             await self._finish_jobs()
             raise
 
+    @property
+    def _stall_limit_s(self) -> float:
+        """How long nothing may move."""
+        return self.stall_timeout_s
+
+    def _stall_error(self, limit_s: float) -> TransferAborted:
+        """Say that nothing moved for too long."""
+        return TransferAborted(f"no data moved for {limit_s:g} s")
+
     # -- inside --------------------------------------------------------------------------------
 
     def _take_in(self, connection: DataConnection) -> None:
         self._connections.append(connection)
         self._guard(self._start, connection)
 
+    def _watch_connections(self) -> None:
+        for connection in tuple(self._reading):
+            if connection not in self._reset and connection.is_reset():
+                self._reset.add(connection)
+                self._watch_anew(connection)
+        self._look()
+        self._later(LOOK_S, self._watch_connections)
+
     def _watch_for_stall(self) -> None:
-        idle = self._loop.time() - self._moved_at
-        if idle >= self.stall_timeout_s:
-            self._fail(TransferAborted(f"no data moved for {self.stall_timeout_s:g} s"))
+        idle_s, limit_s = self._loop.time() - self._moved_at, self._stall_limit_s
+        if idle_s >= limit_s:
+            self._fail(self._stall_error(limit_s))
         else:
-            self._later(max(0.01, self.stall_timeout_s - idle), self._watch_for_stall)
+            self._later(max(0.01, limit_s - idle_s), self._watch_for_stall)
 
     def _stop(self) -> None:
         for handle in self._timers:

@@ -1,0 +1,48 @@
+"""What a receiver tells the sender on the data connections themselves: docs/protocol.md, Replace.
+
+    receipt = 8 bytes, unsigned, most significant first
+
+The number of bytes that the receiver has taken from this connection, or ALL_HELD once it holds
+every record, whichever connections they came over. The acknowledgments of TCP do not tell that: a
+proxy on the way (RFC 3135) acknowledges what it has not delivered yet.
+"""
+
+from __future__ import annotations
+
+from xftp.errors import PeerError
+
+RECEIPT_BYTES = 8
+
+ALL_HELD = 2**64 - 1
+"""The receipt for everything."""
+
+
+def format_receipt(count: int) -> bytes:
+    """Write a receipt for `count` bytes, or ALL_HELD."""
+    return count.to_bytes(RECEIPT_BYTES, "big")
+
+
+class ReceiptReader:
+    """Reads the receipts of one connection, however they are cut up on the way."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Bytes that have arrived, by the latest receipt."""
+        self.all_held = False
+        """Whether everything has."""
+        self._rest = b""
+
+    def feed(self, data: bytes, sent_bytes: int) -> None:
+        """Take what arrived. Raises PeerError for more than the `sent_bytes` bytes sent, or less
+        than before."""
+        data = self._rest + data
+        end = len(data) - len(data) % RECEIPT_BYTES
+        for at in range(0, end, RECEIPT_BYTES):
+            count = int.from_bytes(data[at : at + RECEIPT_BYTES], "big")
+            if count == ALL_HELD:
+                self.all_held = True
+            elif self.count <= count <= sent_bytes:
+                self.count = count
+            else:
+                raise PeerError(f"a receipt for {count} bytes came where {sent_bytes} were sent")
+        self._rest = data[end:]

@@ -1,0 +1,135 @@
+"""When it pays to send a record once more, and when a connection counts as dead.
+
+Both are judged from what the sender's kernel knows of each connection (struct tcp_info), put into
+a few numbers. Estimates err on the side of waiting: on a healthy path nothing is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+
+LEAST_GAIN_S = 0.05
+"""A record is not repeated to gain less: as much may wait unsent in a socket (UNSENT_S)."""
+
+LEAST_GAIN_RTTS = 0.25
+"""The same in round-trip times: estimates are no better than that."""
+
+OVERDUE_RTTS = 1.25
+OVERDUE_S = 0.25
+"""Without a receipt for so long, both together, a loss is presumed; receipts come only now and
+then (RECEIPT_RTTS, LOOK_S)."""
+
+MIN_RTO_S = 0.2
+"""Linux's TCP_RTO_MIN: the least of 4 RTTVAR in its retransmission time-out."""
+
+FIRST_WINDOW_BYTES = 14_600
+"""What slow start begins with, 10 segments (RFC 6928)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How one connection fares."""
+
+    outstanding_bytes: int
+    """Given to it and not acknowledged by the peer's kernel, whether sent or not."""
+
+    rate_bytes_per_s: float
+    """At which its data was delivered lately; 0: not known."""
+
+    rtt_s: float
+    """Smoothed round-trip time."""
+
+    rtt_deviation_s: float
+    """RTTVAR (RFC 6298)."""
+
+    timeouts: int
+    """Retransmission time-outs in a row without an acknowledgment in between."""
+
+    silent_s: float
+    """Since the last receipt, or since something is outstanding if that is shorter."""
+
+    @property
+    def rto_s(self) -> float:
+        """The retransmission time-out before it is doubled (RFC 6298, with Linux's minimum)."""
+        return self.rtt_s + max(4 * self.rtt_deviation_s, MIN_RTO_S)
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether an acknowledgment should have come, so that a loss is presumed."""
+        if not self.outstanding_bytes:
+            return False
+        return self.timeouts > 0 or self.silent_s > OVERDUE_RTTS * self.rtt_s + OVERDUE_S
+
+    def finish_s(self, more_bytes: int = 0) -> float:
+        """Estimate the seconds until `more_bytes` and all that is outstanding are acknowledged."""
+        size = self.outstanding_bytes + more_bytes
+        if not size:
+            return 0.0
+        if self.is_overdue:
+            # The next try comes when the doubled time-out ends; then the window starts anew.
+            wait_s = max(0.0, self.rto_s * 2.0 ** min(self.timeouts, 8) - self.silent_s)
+            round_trips = 1 + log2(1 + size / FIRST_WINDOW_BYTES)
+            return wait_s + max(round_trips * self.rtt_s, self._drain_s(size))
+        return max(self.rtt_s - (0 if more_bytes else self.silent_s), self._drain_s(size))
+
+    def _drain_s(self, size: int) -> float:
+        return size / self.rate_bytes_per_s if self.rate_bytes_per_s > 0 else 0.0
+
+
+def pays(donor: Progress, taker: Progress, size: int) -> bool:
+    """Tell whether `size` bytes outstanding on `donor` arrive sooner if `taker` sends them too."""
+    if not donor.outstanding_bytes or taker.is_overdue:
+        return False
+    taker_s = max(taker.finish_s(size), taker.rtt_s)
+    return donor.finish_s() > taker_s + max(LEAST_GAIN_S, LEAST_GAIN_RTTS * taker.rtt_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Endurance:
+    """How long a connection may show no sign of life, and how one is replaced."""
+
+    silent_s: float = 3.0
+    """A connection with data outstanding and without a receipt for this long, while
+    another goes on, is dead;"""
+
+    silent_rtos: float = 8.0
+    """or for as many retransmission time-outs, if that is longer: three tries have then failed,
+    as the time-out doubles each time."""
+
+    idle_s: float = 10.0
+    """A receiver that gets nothing at all for this long presumes its connections dead;"""
+
+    idle_rtts: float = 20.0
+    """or for as many round-trip times, if that is longer."""
+
+    keepalive_s: float = 4.0
+    """An idle connection is probed after this long, or 8 round-trip times; see `probes`."""
+
+    probes: int = 4
+    """Probes without an answer, half of `keepalive_s` apart, before a connection is dead."""
+
+    first_redial_s: float = 0.25
+    """Before a lost connection is dialled again; twice as long each time that brings nothing."""
+
+    last_redial_s: float = 5.0
+    """At most."""
+
+    dial_s: float = 20.0
+    """How long one such try may take. The kernel sends SYN again after 1, 3, 7 and 15 s."""
+
+    losses_per_gain: int = 32
+    """Connections lost one after the other, each connection of the transfer counted, without a
+    record gained: then they are not replaced any more."""
+
+    def silent_limit_s(self, progress: Progress) -> float:
+        """Give how long `progress` may be silent before its connection is dead."""
+        return max(self.silent_s, self.silent_rtos * progress.rto_s)
+
+    def idle_limit_s(self, rtt_s: float) -> float:
+        """Give how long a receiver may get nothing before it presumes its connections dead."""
+        return max(self.idle_s, self.idle_rtts * rtt_s)
+
+
+ENDURANCE = Endurance()
+"""What is used unless a transfer is told otherwise."""

@@ -1,0 +1,58 @@
+"""The end of a transfer: what sits on slow connections goes over idle ones as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from xftp.protocol.records import RECORD_BYTES
+from xftp.protocol.repeating import Progress, pays
+from xftp.protocol.striping import Striping
+
+from .outgoing import Outgoing
+
+LARGEST_REPEAT = 16
+"""Records repeated at a time: after each such batch it is looked at anew what pays."""
+
+
+class Stragglers:
+    """Finds work for idle connections: first what others did not begin to send, then repeats.
+
+    fill: reads a run of records into the batch of a connection and lets it go on.
+    """
+
+    def __init__(
+        self, striping: Striping, fill: Callable[[Outgoing, tuple[int, int]], object]
+    ) -> None:
+        self._striping = striping
+        self._fill = fill
+
+    def help(self, all_of_them: Collection[Outgoing], now: float) -> None:
+        """Let every idle connection carry what would arrive later otherwise, if there is any."""
+        takers = [each for each in all_of_them if each.is_idle]
+        donors = [each for each in all_of_them if each.lane.outstanding_bytes]
+        if not takers or not donors:
+            return
+        fares = {each: each.progress(now) for each in all_of_them}
+        takers.sort(key=lambda each: fares[each].finish_s())
+        donors.sort(key=lambda each: fares[each].finish_s(), reverse=True)
+        for taker in takers:
+            run = self._find(taker, donors, fares)
+            if run is not None:
+                self._fill(taker, run)
+
+    def _find(
+        self, taker: Outgoing, donors: list[Outgoing], fares: dict[Outgoing, Progress]
+    ) -> tuple[int, int] | None:
+        count = min(taker.batch_size.records, LARGEST_REPEAT)
+        for donor in donors:
+            if donor is taker or not pays(fares[donor], fares[taker], count * RECORD_BYTES):
+                continue
+            if not donor.is_loading and donor.waiting:
+                sent = donor.connection.bytes_sent
+                donor.give_back(self._striping.take_back(donor.lane, sent))
+            run = self._striping.take(taker.lane, count)
+            if run is None:
+                run = self._striping.repeat(taker.lane, donor.lane, count)
+            if run is not None:
+                return run
+        return None
