@@ -39,6 +39,17 @@ def test_missing(pieces: list[tuple[int, int]], start: int, end: int) -> None:
     assert missing == [n for n in range(start, end) if n not in records]
 
 
+@given(RANGES, RANGES)
+def test_remove(pieces: list[tuple[int, int]], removed: list[tuple[int, int]]) -> None:
+    records = RecordSet((a, a + n) for a, n in pieces)
+    plain = {number for a, n in pieces for number in range(a, a + n)}
+    for start, length in removed:
+        records.remove(start, start + length)
+        plain -= set(range(start, start + length))
+        assert len(records) == len(plain)
+    assert [n in records for n in range(80)] == [n in plain for n in range(80)]
+
+
 def test_too_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recordset, "MAX_RANGES", 10)
     records = RecordSet((n, n + 1) for n in range(0, 20, 2))

@@ -14,6 +14,7 @@ from xftp.protocol.replies import Reply
 from xftp.server import Server
 from xftp.server.commands import TABLE
 from xftp.server.filesystem import Filesystem
+from xftp.server.limits import Limit, Limits
 from xftp.server.session import Session
 
 from .support import codes, download, listening, outcome, plain, until, upload
@@ -162,7 +163,7 @@ async def test_transfer_is_not_idle(root: Path) -> None:
 
 
 async def test_session_limit(root: Path) -> None:
-    async with running_server(root, session_limit=2) as server:
+    async with running_server(root, limits=Limits(sessions=Limit(2))) as server:
         async with raw_session(server) as first, raw_session(server) as second:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.server_port)
             assert (await reader.read()).startswith(b"421 ")

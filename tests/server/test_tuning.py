@@ -50,8 +50,9 @@ class FakeTuner:
     applied: list[Applied] = field(default_factory=list)
     observed: list[int] = field(default_factory=list)
     failure: Exception | None = None
+    closed: int = 0
 
-    def grant(self, asked: MultOptions) -> MultOptions:
+    def grant(self, asked: MultOptions, peer_host: str) -> MultOptions:
         self.asked.append(asked)
         if self.failure is not None:
             raise self.failure
@@ -63,7 +64,7 @@ class FakeTuner:
             send_buffer_bytes=size and min(size, MOST),
         )
 
-    def tuning(self, granted: MultOptions, connections: int) -> FakeTuning:
+    def tuning(self, granted: MultOptions, connections: int, peer_host: str) -> FakeTuning:
         return FakeTuning(self, granted, connections)
 
 
@@ -80,6 +81,9 @@ class FakeTuning:
     def observe(self, sock: socket.socket) -> Mapping[str, object]:
         self.tuner.observed.append(sock.fileno())
         return {}
+
+    def close(self) -> None:
+        self.tuner.closed += 1
 
 
 @pytest.fixture
@@ -111,12 +115,12 @@ async def granted(client: RawClient, options: str) -> str:
 
 
 async def test_feat_lists_the_keys(client: RawClient) -> None:
-    assert await mult_feature(client) == "MULT Connections;Congestion;Rate;SendBuffer;"
+    assert await mult_feature(client) == "MULT Connections;Replace;Feed;Congestion;Rate;SendBuffer;"
 
 
 async def test_without_a_tuner_only_connections(root: Path) -> None:
     async with running_server(root) as server, raw_session(server) as client:
-        assert await mult_feature(client) == "MULT Connections;"
+        assert await mult_feature(client) == "MULT Connections;Replace;Feed;"
         said = await granted(client, "Connections=3;Congestion=reno;Rate=1000;Colour=red;")
         assert said == "MULT Connections=3; Ignored: Colour."
         assert await granted(client, "SendBuffer=65536;") == "MULT"
@@ -325,7 +329,7 @@ async def test_accepted_sockets_inherit(root: Path) -> None:
             return {}
 
     class Tuner(FakeTuner):
-        def tuning(self, granted: MultOptions, connections: int) -> FakeTuning:
+        def tuning(self, granted: MultOptions, connections: int, peer_host: str) -> FakeTuning:
             return Small(self, granted, connections)
 
     seen: list[int] = []

@@ -7,29 +7,38 @@ import contextlib
 import ipaddress
 import logging
 import signal
-import sys
 import tomllib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import xftp
-from xftp.errors import XftpError
+from xftp.errors import FileError, XftpError
 from xftp.server import Account, Server, Settings
+from xftp.server.proxies import Network
 
+from .limits import limit_options, raise_descriptor_limit, take_limits
+from .logs import start_logging
 from .params import buffer_size, initial_window, link_rate
+from .privileges import Identity, PrivilegeError, unreadable
 from .running import prepare_streams
 from .settings import tuning_options
+from .status import WORD as STATUS_WORD
+from .status import status_command
+from .users import DaemonCommand, join_accounts
+from .watching import Watching, watching_options
 
 if TYPE_CHECKING:
     from .tuning import DaemonTuning
 
 logger = logging.getLogger(__name__)
 
+DaemonCommand.beside[STATUS_WORD] = status_command
+
 DEFAULT_PORT = 2121
-_PATIENCE_S = 60.0
 
 
 def _port_range(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
@@ -62,11 +71,29 @@ def _directory(ctx: click.Context, param: click.Parameter, value: object) -> Pat
     return path
 
 
+def _identity(ctx: click.Context, param: click.Parameter, text: str | None) -> Identity | None:
+    """Look the user up that the daemon shall be."""
+    try:
+        return None if text is None else Identity.find(text).as_root()
+    except PrivilegeError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
+
+
 def _ipv4(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     try:
         return None if value is None else str(ipaddress.IPv4Address(value))
     except ValueError as error:
         raise click.BadParameter(f"{value!r} is no IPv4 address", ctx, param) from error
+
+
+def _networks(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[Network, ...]:
+    """Read networks, 192.0.2.0/24 or single addresses."""
+    try:
+        return tuple(ipaddress.ip_network(value) for value in values)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
@@ -102,7 +129,11 @@ def _is_option_value(value: object) -> bool:
     return isinstance(value, str | int | float)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(
+    cls=DaemonCommand,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`xftpd user --help` tells how accounts with hashed passwords are kept in a file.",
+)
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -134,7 +165,14 @@ def _is_option_value(value: object) -> bool:
     metavar="NAME:PASSWORD",
     multiple=True,
     callback=_named_passwords,
-    help="A user who may log in. Others on this machine can see it: prefer --config.",
+    help="A user who may log in. Others on this machine can see it: prefer --users.",
+)
+@click.option(
+    "--users",
+    "users_file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Users with hashed passwords, rights and limits of their own; SIGHUP reads it again.",
 )
 @click.option(
     "-n",
@@ -151,20 +189,24 @@ def _is_option_value(value: object) -> bool:
     help="Ports for data connections [default: any].",
 )
 @click.option(
-    "--public-host", metavar="IPV4", callback=_ipv4, help="Address to tell clients, behind NAT."
-)
-@click.option(
-    "--sessions", type=click.IntRange(1), default=500, show_default=True, help="Sessions at once."
-)
-@click.option(
-    "--idle-timeout",
-    type=click.FloatRange(1),
-    default=300.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Close a session that is silent for this long.",
+    "--public-address",
+    "--public-host",
+    "public_host",
+    metavar="IPV4",
+    callback=_ipv4,
+    help="Address to tell clients, behind NAT.",
 )
 @click.option("--fsync", is_flag=True, help="Acknowledge an upload only once it is on the disk.")
+@click.option(
+    "--proxy-from",
+    "proxies",
+    metavar="CIDR",
+    multiple=True,
+    callback=_networks,
+    help="Load balancers: their connections begin with a PROXY header, which is believed.",
+)
+@limit_options
+@watching_options
 @tuning_options
 @click.option(
     "--allow-cc",
@@ -195,6 +237,12 @@ def _is_option_value(value: object) -> bool:
     callback=link_rate,
     help="The highest rate in bits/s that clients may ask for, as 50mbit [default: any].",
 )
+@click.option(
+    "--run-as",
+    metavar="USER[:GROUP]",
+    callback=_identity,
+    help="As root: be USER once the port is bound and the settings are read.",
+)
 @click.option("-v", "--verbose", count=True, help="Log to stderr; twice: every command and reply.")
 @click.version_option(xftp.__version__, prog_name="xftpd")
 def main(
@@ -204,13 +252,21 @@ def main(
     anonymous: bool,
     writable: bool,
     users: tuple[tuple[str, str], ...],
+    users_file: Path | None,
     connections: int,
     passive_ports: tuple[int, ...],
     public_host: str | None,
-    sessions: int,
+    proxies: tuple[Network, ...],
+    login_timeout: float,
     idle_timeout: float,
+    data_timeout: float,
+    stall_timeout: float,
+    stop_timeout: float,
     fsync: bool,
+    run_as: Identity | None,
     verbose: int,
+    log_format: str,
+    log_file: Path | None,
     allowed_algorithms: tuple[str, ...],
     max_buffer: int,
     max_initial_window: int,
@@ -220,41 +276,67 @@ def main(
     """Serve the files below --root by FTP, over several data connections at once.
 
     Prints `listening on HOST:PORT` once it does. SIGTERM and Ctrl-C let running transfers finish
-    (for a minute at most); a second one ends them.
+    (for --stop-timeout at most); a second one ends them.
     """
     prepare_streams()
-    accounts = [Account(name, root, password, writable) for name, password in users]
+    given = [Account(name, root, password, writable) for name, password in users]
     if anonymous:
-        accounts.append(Account("anonymous", root, None, writable))
-    if not accounts:
-        raise click.UsageError("Nobody could log in: give --anonymous or --user NAME:PASSWORD.")
+        given.append(Account("anonymous", root, None, writable))
+    if not given and users_file is None:
+        raise click.UsageError(
+            "Nobody could log in: give --anonymous, --user NAME:PASSWORD or --users FILE."
+        )
+
+    def accounts() -> tuple[Account, ...]:
+        return join_accounts(given, users_file, root)
+
+    try:
+        start_logging(verbose, log_format, log_file)
+        watching = Watching.take(wish)
+    except FileError as error:
+        raise click.ClickException(str(error)) from error
+    limits = take_limits(wish)
     tuner = _tuner(wish, allowed_algorithms, max_buffer, max_initial_window, max_rate)
     settings = Settings(
-        accounts=tuple(accounts),
+        accounts=_checked(accounts),
         connection_limit=connections,
         passive_ports=passive_ports,
         public_host=public_host,
-        session_limit=sessions,
+        proxies=proxies,
+        limits=limits,
+        login_timeout_s=login_timeout,
         idle_timeout_s=idle_timeout,
+        open_timeout_s=data_timeout,
+        stall_timeout_s=stall_timeout,
+        stop_timeout_s=stop_timeout,
         sync_uploads=fsync,
         tuner=tuner,
     )
-    levels = {0: logging.WARNING, 1: logging.INFO}
-    logging.basicConfig(
-        level=levels.get(verbose, logging.DEBUG),
-        format="%(asctime)s %(levelname)s %(message)s",
-        stream=sys.stderr,
-    )
-    for problem in tuner.problems():
-        logger.warning("%s", problem)
+    too_few = raise_descriptor_limit(limits, connections)
+    if too_few is not None:
+        logger.warning("%s", too_few)
+
+    def bound() -> None:
+        if run_as is not None:
+            _become(run_as, settings)
+        for problem in tuner.problems():
+            logger.warning("%s", problem)
+
     try:
-        _run(_serve(settings, host, port))
-    except XftpError as error:
+        _run(_serve(settings, host, port, accounts, bound, watching))
+    except (XftpError, PrivilegeError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(
             f"cannot listen on {host}:{port}: {error.strerror or error}"
         ) from error
+
+
+def _checked(accounts: Callable[[], tuple[Account, ...]]) -> tuple[Account, ...]:
+    try:
+        return accounts()
+    except XftpError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _tuner(
@@ -287,17 +369,52 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
         uvloop.run(main)
 
 
-async def _serve(settings: Settings, host: str, port: int) -> None:
+def _become(identity: Identity, settings: Settings) -> None:
+    """Drop root for good, and see that what is served can be read then. Raises PrivilegeError."""
+    identity.assume()
+    for account in settings.accounts:
+        if unreadable(account.root):
+            raise PrivilegeError(f"{identity.name} may not read {account.root}")
+    logger.info("running as %s", identity.name)
+
+
+async def _serve(
+    settings: Settings,
+    host: str,
+    port: int,
+    accounts: Callable[[], tuple[Account, ...]],
+    bound: Callable[[], None],
+    watching: Watching,
+) -> None:
+    """Serve until a signal ends it.
+
+    accounts: reads them again, for SIGHUP; bound: called once the port is, before anybody is
+    served.
+    """
     server = Server(settings)
     await server.start(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    print(f"listening on {shown}:{server.server_port}", flush=True)
+    async with AsyncExitStack() as stack:
+        try:
+            await watching.start(server, stack)
+            bound()
+        except BaseException:
+            await server.close()
+            raise
+        await _serve_until_signalled(server, host, accounts, watching)
+
+
+async def _serve_until_signalled(
+    server: Server, host: str, accounts: Callable[[], tuple[Account, ...]], watching: Watching
+) -> None:
     signals: asyncio.Queue[None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signals.put_nowait, None)
+    loop.add_signal_handler(signal.SIGHUP, _reload, server, accounts, watching)
+    shown = f"[{host}]" if ":" in host else host
+    print(f"listening on {shown}:{server.server_port}", flush=True)
     await signals.get()
-    ending = asyncio.create_task(server.shut_down(_PATIENCE_S))
+    ending = asyncio.create_task(server.shut_down(server.settings.stop_timeout_s))
     again = asyncio.create_task(signals.get())
     await asyncio.wait((ending, again), return_when=asyncio.FIRST_COMPLETED)
     again.cancel()
@@ -306,6 +423,19 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await ending
         await server.close()
+
+
+def _reload(
+    server: Server, accounts: Callable[[], tuple[Account, ...]], watching: Watching
+) -> None:
+    """Read the accounts again; those that cannot be read leave everything as it is."""
+    watching.reopen()
+    try:
+        server.reload(accounts())
+    except XftpError as error:
+        logger.error("the accounts stay as they were: %s", error)
+    else:
+        logger.info("the accounts were read again")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@ import socket
 from collections import deque
 from collections.abc import Callable
 
-from xftp.protocol.commands import BadLine, Command, CommandParser
+from xftp.protocol.commands import DEFAULT_MAX_LINE_BYTES, BadLine, Command, CommandParser
+from xftp.protocol.proxy_protocol import Proxied
 from xftp.protocol.replies import Reply, format_reply
+from xftp.protocol.strangers import Opening
 from xftp.transport.sockets import plain_address, socket_state
 
 logger = logging.getLogger(__name__)
@@ -18,8 +20,24 @@ logger = logging.getLogger(__name__)
 BACKLOG_COMMANDS = 64
 """Pipelined commands that are read ahead; more wait in the client's socket."""
 
+BACKLOG_CHARACTERS = 16_384
+"""The same, for commands with long arguments."""
+
+STREAM_BYTES = 8192
+"""What the event loop reads ahead of that; asyncio stops at twice as much."""
+
+_RECEIVE_BUFFER_BYTES = 16 * 1024
+_UNSENT_BYTES = 16 * 1024
+"""Replies that may wait for the client before its next command does."""
+
+_HURRY_S = 1.0
+
 _READ_BYTES = 4096
 _WRITE_TIMEOUT_S = 60.0
+
+_TOGETHER_S = 0.01
+"""How long a reply waits for those to the commands behind it. An initial window is ten segments:
+more small ones would wait for a round trip, and commands come in flights of a dozen."""
 
 _DYING_S = 0.01
 """How long a killed process takes, at least on a busy machine, to close one connection after
@@ -37,22 +55,38 @@ class ControlConnection:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         urgent: Callable[[Command], bool],
+        max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._urgent = urgent
-        self._parser = CommandParser()
+        self._parser = CommandParser(max_line_bytes)
+        self._opening = Opening()
         self._waiting: deque[Command | BadLine | None] = deque()
+        self._close_timeout_s = _WRITE_TIMEOUT_S
         self._changed = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
+        self._replies = bytearray()
+        self._sending: asyncio.TimerHandle | None = None
         self._sock: socket.socket = writer.get_extra_info("socket")
         self.peer_host = plain_address(writer.get_extra_info("peername")[0])
         self.local_host = plain_address(writer.get_extra_info("sockname")[0])
+        self.dialled_host: str | None = None
+        """The address that the client dialled, if it is not `local_host`."""
         self.ended = asyncio.Event()
         self.quit_seen = False
         # The Telnet "Synch" before ABOR comes as urgent data; leave it in the stream (RFC 959
         # section 4.1 and RFC 854).
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+        # A client that sends without end, or reads nothing, is to cost little: what it does not
+        # get rid of waits on its own side.
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        writer.transport.set_write_buffer_limits(high=_UNSENT_BYTES)
+
+    def take_addresses(self, proxied: Proxied) -> None:
+        """Take the client's addresses from the word of a load balancer that is trusted."""
+        self.peer_host = plain_address(proxied.source_host)
+        self.dialled_host = plain_address(proxied.destination_host)
 
     def start(self) -> None:
         """Begin to read."""
@@ -89,10 +123,22 @@ class ControlConnection:
         self._changed.set()
 
     def reply(self, reply: Reply) -> None:
-        """Queue a reply for the client."""
+        """Queue a reply for the client; those to commands that came together leave together."""
         logger.debug("%s <- %d %s", self.peer_host, reply.code, reply.text)
-        if not self._writer.is_closing():
-            self._writer.write(format_reply(reply.code, *reply.lines))
+        self._replies += format_reply(reply.code, *reply.lines)
+        if not self._waiting:
+            self._send()
+        elif self._sending is None:
+            self._sending = asyncio.get_running_loop().call_later(_TOGETHER_S, self._send)
+
+    def _send(self) -> None:
+        """Give the socket what is queued."""
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
+        if self._replies and not self._writer.is_closing():
+            self._writer.write(bytes(self._replies))
+        self._replies.clear()
 
     async def flush(self) -> None:
         """Wait until the client takes our replies. Raises ConnectionError, TimeoutError."""
@@ -112,15 +158,20 @@ class ControlConnection:
         state = socket_state(self._sock)
         return state is not None and state.established and not self.ended.is_set()
 
+    def hurry(self) -> None:
+        """Let `close` not wait for a client that takes no replies."""
+        self._close_timeout_s = _HURRY_S
+
     async def close(self) -> None:
         """Send what is queued and close."""
         if self._reading is not None:
             self._reading.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._reading
+        self._send()
         self._writer.close()
         try:
-            async with asyncio.timeout(_WRITE_TIMEOUT_S):
+            async with asyncio.timeout(self._close_timeout_s):
                 await self._writer.wait_closed()
         except (OSError, TimeoutError) as error:
             logger.debug("%s: closing: %s", self.peer_host, error)
@@ -129,6 +180,10 @@ class ControlConnection:
     async def _read(self) -> None:
         try:
             while data := await self._reader.read(_READ_BYTES):
+                other = self._opening.feed(data)
+                if other is not None:
+                    logger.warning("%s speaks %s, not FTP", self.peer_host, other)
+                    break
                 for command in self._parser.feed(data):
                     if isinstance(command, Command):
                         shown = "***" if command.verb == "PASS" else command.argument
@@ -144,10 +199,15 @@ class ControlConnection:
         await self._put(None)
 
     async def _put(self, command: Command | BadLine | None) -> None:
-        while len(self._waiting) >= BACKLOG_COMMANDS:
+        while len(self._waiting) >= BACKLOG_COMMANDS or self._backlog > BACKLOG_CHARACTERS:
             await self._change()
         self._waiting.append(command)
         self._changed.set()
+
+    @property
+    def _backlog(self) -> int:
+        """Characters of the arguments of the commands that wait."""
+        return sum(len(each.argument) for each in self._waiting if isinstance(each, Command))
 
     async def _change(self) -> None:
         self._changed.clear()

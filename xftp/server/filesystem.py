@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import posixpath
 import stat
@@ -29,6 +30,9 @@ from xftp.transport.files import (
 
 _MAX_LINKS = 40
 """Symbolic links followed in one path, as the kernel does (path_resolution(7))."""
+
+_MAX_DEPTH = 256
+"""Directories of one path: each is a descriptor while the path is walked."""
 
 
 def absolute(current: str, path: str) -> str:
@@ -107,14 +111,20 @@ class Filesystem:
             finally:
                 os.close(descriptor)
 
-    def entries(self, path: str) -> list[Item]:
-        """Give the entries of a directory, by name; links that lead outside are left out."""
+    def entries(self, path: str, most: int | None = None) -> list[Item]:
+        """Give the entries of a directory, by name; links that lead outside are left out.
+
+        Raises FileError, also if there are more than `most`.
+        """
         with self._errors(path), self._located(path) as (directory, name):
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(name, flags, dir_fd=directory)
         try:
-            with self._errors(path):
-                names = sorted(os.listdir(descriptor))
+            with self._errors(path), os.scandir(descriptor) as found:
+                stop = None if most is None else most + 1
+                names = sorted(entry.name for entry in itertools.islice(found, stop))
+            if most is not None and len(names) > most:
+                raise FileError(f"{path}: more than {most} entries, which is too many to list")
             items = (self._item(path, descriptor, name) for name in names)
             return [item for item in items if item is not None]
         finally:
@@ -186,8 +196,11 @@ class Filesystem:
                 raise FileError(f"{path}: {os.strerror(errno.EISDIR)}")
             os.unlink(name, dir_fd=directory)
 
-    def rename(self, old: str, new: str) -> None:
-        """Rename a file or directory; a file of the new name is replaced. Raises FileError."""
+    def rename(self, old: str, new: str, *, may_replace: bool = True) -> None:
+        """Rename a file or directory; a file of the new name is replaced, if that may be.
+
+        Raises FileError.
+        """
         with (
             self._errors(old),
             self._located(old, follow=False) as (old_directory, old_name),
@@ -195,6 +208,8 @@ class Filesystem:
         ):
             if "." in (old_name, new_name):
                 raise FileError("the root cannot be renamed")
+            if not may_replace and _is_there(new_name, new_directory):
+                raise FileError(f"{new}: {os.strerror(errno.EEXIST)}")
             os.rename(old_name, new_name, src_dir_fd=old_directory, dst_dir_fd=new_directory)
 
     def set_modified(self, path: str, modified: float) -> None:
@@ -261,6 +276,8 @@ class Filesystem:
             elif not parts:
                 return directories[-1], part
             else:
+                if len(directories) >= _MAX_DEPTH:
+                    raise FileNameError(f"{path}: more than {_MAX_DEPTH} directories deep")
                 flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
                 directories.append(os.open(part, flags, dir_fd=directories[-1]))
         return directories[-1], "."
@@ -281,6 +298,14 @@ class Filesystem:
 
 def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _is_there(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _read_link(name: str, directory: int) -> str | None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from xftp.errors import ArgumentError, CommandError, NotLoggedInError
 from xftp.protocol.replies import Reply
 
+from .permissions import Permission
+
 if TYPE_CHECKING:
     from .session import Session
 
@@ -59,6 +61,12 @@ class Row:
 
     keeps_restart: bool = False
     """Whether a REST or ALLO before it stays in force for the next command."""
+
+    permissions: tuple[Permission, ...] = ()
+    """One of these the account needs, or it gets 550; none: any account may."""
+
+    ends_with_session: bool = False
+    """Whether it is given up when the client is gone, although ABOR does not end it."""
 
     def check(self, argument: str, *, logged_in: bool) -> None:
         """Raise what is wrong with the command before its handler is asked."""

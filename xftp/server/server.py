@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
+from typing import Any
 
 import aioftp
 
+from xftp.errors import PeerError
+from xftp.protocol.proxy_protocol import Proxied
 from xftp.protocol.replies import format_reply
+from xftp.transport.sockets import plain_address
 
 from .accounts import Accounts
 from .commands import TABLE
+from .control import STREAM_BYTES
+from .hashing import HashWorker
+from .limits import Shared, TooMany
+from .proxies import is_trusted, read_header
 from .session import Session
-from .settings import Settings
+from .settings import Account, Settings
 
 logger = logging.getLogger(__name__)
+
+_BACKLOG = 512
+"""Control connections that the kernel holds until they are accepted."""
 
 
 class Server(aioftp.Server):
     """An FTP server with MULT, MPRT and MPSV.
 
-    From aioftp come listening, the user manager and the count of connections; the dispatcher,
-    which it calls for every control connection, is ours: see docs/architecture.md for why.
+    From aioftp come listening and the user manager; the dispatcher, which it calls for every
+    control connection, is ours: see docs/architecture.md for why.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -29,11 +41,23 @@ class Server(aioftp.Server):
         self._accounts = Accounts(settings.accounts)
         super().__init__(
             self._accounts,
-            maximum_connections=settings.session_limit,
             welcome_message=settings.welcome,
         )
         self.settings = settings
+        self.shared = Shared(settings.limits, settings.passive_ports)
         self._sessions: dict[Session, asyncio.Task[None]] = {}
+        self.is_stopping = False
+        """Whether it was asked to stop."""
+
+    async def start(self, host: str | None = None, port: int = 0, **options: Any) -> None:
+        """Listen. Raises OSError."""
+        await super().start(host, port, limit=STREAM_BYTES, backlog=_BACKLOG, **options)
+        self._hashes = HashWorker()
+
+    @property
+    def sessions(self) -> list[Session]:
+        """The sessions that there are."""
+        return list(self._sessions)
 
     @property
     def session_count(self) -> int:
@@ -42,25 +66,71 @@ class Server(aioftp.Server):
 
     async def dispatcher(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one control connection until it ends."""
-        if self.available_connections.locked():
-            writer.write(format_reply(421, "Too many sessions, try again later."))
-            writer.close()
-            return
         task = asyncio.current_task()
         assert task is not None
-        self.available_connections.acquire()
-        session = Session(reader, writer, self.settings, self._accounts, TABLE)
+        try:
+            proxied = await self._proxied(reader, writer)
+        except PeerError as error:
+            logger.warning("%s", error)
+            writer.close()
+            return
+        peer = plain_address(writer.get_extra_info("peername")[0])
+        if proxied is not None:
+            peer = plain_address(proxied.source_host)
+        session: Session | None = None
+        try:
+            place = self.shared.sessions.take(
+                peer, give_up=lambda: session is not None and session.make_room()
+            )
+        except TooMany as error:
+            logger.info("%s refused: %s", peer, error)
+            writer.write(format_reply(421, f"{error}."))
+            writer.close()
+            return
+        session = Session(
+            reader,
+            writer,
+            self.settings,
+            self._accounts,
+            TABLE,
+            self._hashes,
+            self.shared,
+            place,
+        )
+        if proxied is not None:
+            session.control.take_addresses(proxied)
         self._sessions[session] = task
+        self.shared.watch.sessions += 1
         try:
             await session.run()
         except asyncio.CancelledError:
             logger.debug("session of %s ended by the server", session.control.peer_host)
         finally:
             del self._sessions[session]
-            self.available_connections.release()
+            place.release()
+
+    async def _proxied(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Proxied | None:
+        """Give what a load balancer says of its client; None for other peers. Raises PeerError."""
+        peer = plain_address(writer.get_extra_info("peername")[0])
+        if not is_trusted(peer, self.settings.proxies):
+            return None
+        return await read_header(reader.readexactly)
+
+    def reload(self, accounts: Iterable[Account]) -> None:
+        """Let these be the accounts; running sessions get their new rights with the next command.
+
+        A session whose account is gone, or has another password or home, ends with 421 once its
+        running transfer is done.
+        """
+        self._accounts.replace(accounts)
+        for session in list(self._sessions):
+            session.take_account()
 
     async def shut_down(self, patience_s: float = 60.0) -> None:
         """Stop listening, let running transfers finish for `patience_s` seconds, then end all."""
+        self.is_stopping = True
         self.server.close()
         for session in list(self._sessions):
             session.drain()
@@ -76,4 +146,7 @@ class Server(aioftp.Server):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        self._accounts.close()
+        self.shared.threads.close()
+        self._hashes.close()
         await self.server.wait_closed()

@@ -9,6 +9,10 @@ from typing import Protocol
 from xftp.protocol.options import MULT_LIMIT, MultOptions
 from xftp.transport.sockets import Tuning
 
+from .limits import Limits
+from .permissions import ALL, READ_ONLY, Permission
+from .proxies import Network
+
 
 class Tuner(Protocol):
     """Decides how data sockets are set: what the operator allows of what a client asks."""
@@ -17,11 +21,14 @@ class Tuner(Protocol):
     def keys(self) -> tuple[str, ...]:
         """The keys of OPTS MULT, besides Connections, that may be granted at all."""
 
-    def grant(self, asked: MultOptions) -> MultOptions:
-        """Reduce what a client asks to what it gets; None for what it does not get."""
+    def grant(self, asked: MultOptions, peer_host: str) -> MultOptions:
+        """Reduce what a client asks to what it gets; None for what it does not get.
 
-    def tuning(self, granted: MultOptions, connections: int) -> Tuning:
-        """Make the setting of each of `connections` data sockets."""
+        peer_host: literal address of the client.
+        """
+
+    def tuning(self, granted: MultOptions, connections: int, peer_host: str) -> Tuning:
+        """Make the setting of each of `connections` data sockets to `peer_host`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +42,37 @@ class Account:
     """The directory that is `/` for this user."""
 
     password: str | None = field(default=None, repr=False)
-    """None: any password will do (anonymous)."""
+    """None, and no hash either: any password will do (anonymous)."""
 
     writable: bool = False
-    """Whether uploads, and changes of files and directories, are allowed."""
+    """Whether everything is allowed; otherwise only what `granted` says."""
+
+    granted: frozenset[Permission] = READ_ONLY
+    """What is allowed if not everything is."""
+
+    password_hash: str | None = field(default=None, repr=False)
+    """Instead of a password: its hash (see `passwords`)."""
+
+    session_limit: int | None = None
+    """Sessions of this user at once; None: as many as the server has."""
+
+    connection_limit: int | None = None
+    """Data connections of one transfer at most; None: as many as the server allows."""
+
+    rate_bytes_per_s: float | None = None
+    """What all transfers of this user may move together; None: no limit."""
+
+    @property
+    def permissions(self) -> frozenset[Permission]:
+        """What this account may do."""
+        return ALL if self.writable else self.granted
+
+    def is_same_login(self, other: Account) -> bool:
+        """Tell whether who logged in to `other` would get in here, and to the same files."""
+        return all(
+            getattr(self, each) == getattr(other, each)
+            for each in ("name", "root", "password", "password_hash")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +91,32 @@ class Settings:
     public_host: str | None = None
     """IPv4 address that PASV and MPSV tell, if the daemon is behind NAT."""
 
-    session_limit: int = 500
-    """Sessions at once."""
+    proxies: tuple[Network, ...] = ()
+    """Load balancers: what they say of their clients in the PROXY protocol is believed."""
+
+    limits: Limits = field(default_factory=Limits)
+    """How much of the server there is for all, for one address and for one user."""
 
     login_tries: int = 3
     """Wrong passwords per session."""
 
+    wrong_login_s: float = 3.0
+    """How long the reply to a wrong password takes at least."""
+
     idle_timeout_s: float = 300.0
     """A session without command and transfer for this long is closed."""
 
-    login_timeout_s: float = 60.0
-    """The same before the login."""
+    login_timeout_s: float = 30.0
+    """A session that is not logged in this long after its beginning is closed."""
 
     open_timeout_s: float = 60.0
     """How long data connections may take to be made."""
 
     stall_timeout_s: float = 60.0
     """A transfer in which nothing moves for this long fails."""
+
+    stop_timeout_s: float = 60.0
+    """How long running transfers may go on once the server is asked to stop."""
 
     sync_uploads: bool = False
     """Whether an upload is on the disk before it is acknowledged."""

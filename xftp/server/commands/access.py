@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
-from xftp.errors import FileError
+from xftp.errors import ConnectError, FileError
 from xftp.protocol.replies import Reply
 from xftp.server.registry import Argument, Row
 from xftp.server.session import Session, require
@@ -15,30 +16,48 @@ logger = logging.getLogger(__name__)
 async def user(session: Session, argument: str) -> Reply:
     session.reset()
     session.user_name = argument
-    _, session.candidate, info = await session.accounts.get_user(argument)
+    _, _, info = await session.accounts.get_user(argument)
     return Reply(331, (info,))
 
 
 async def password(session: Session, argument: str) -> Reply:
-    require(session.user_name is not None, "Give a name with USER first.")
+    name = session.user_name
+    require(name is not None, "Give a name with USER first.")
+    assert name is not None
     require(session.user is None, "You are logged in already.")
-    candidate = session.candidate
-    if not await session.accounts.authenticate(candidate, argument) or candidate is None:
-        session.failed_logins += 1
-        session.user_name = None
-        logger.warning("%s: login refused", session.control.peer_host)
-        if session.failed_logins >= session.settings.login_tries:
-            session.close_after_reply()
-            return Reply(421, ("Too many wrong logins.",))
-        return Reply(530, ("Login incorrect.",))
+    began_s = asyncio.get_running_loop().time()
+    host = session.control.peer_host
     try:
-        session.log_in(candidate)
+        found = await session.accounts.check(name, argument, host)
+        if found is None:
+            return await _refuse(session, began_s)
+        session.log_in(found)
+    except ConnectError:  # more logins or sessions than there may be
+        session.close_after_reply()
+        raise
     except FileError as error:
-        logger.error("the root of %s cannot be used: %s", session.user_name, error)
+        logger.error("the root of %s cannot be used: %s", name, error)
         session.user_name = None
         return Reply(530, ("Login incorrect: the account's directory cannot be used.",))
-    logger.info("%s: logged in as %s", session.control.peer_host, session.user_name)
+    session.shared.watch.logins[True] += 1
+    facts = {"event": "login", "peer": host, "user": name}
+    logger.info("%s: logged in as %s", host, name, extra=facts)
     return Reply(230, ("Logged in.",))
+
+
+async def _refuse(session: Session, began_s: float) -> Reply:
+    """Answer a wrong password, late: each guess has to take its time, whatever was wrong."""
+    session.failed_logins += 1
+    session.user_name = None
+    session.shared.watch.logins[False] += 1
+    peer = session.control.peer_host
+    logger.warning("%s: login refused", peer, extra={"event": "login refused", "peer": peer})
+    ends_s = began_s + session.settings.wrong_login_s
+    await asyncio.sleep(ends_s - asyncio.get_running_loop().time())
+    if session.failed_logins >= session.settings.login_tries:
+        session.close_after_reply()
+        return Reply(421, ("Too many wrong logins.",))
+    return Reply(530, ("Login incorrect.",))
 
 
 async def reinitialize(session: Session, argument: str) -> Reply:
@@ -53,7 +72,14 @@ async def leave(session: Session, argument: str) -> Reply:
 
 ROWS = (
     Row("USER", user, "USER <name>", Argument.REQUIRED, needs_login=False),
-    Row("PASS", password, "PASS <password>", Argument.OPTIONAL, needs_login=False),
+    Row(
+        "PASS",
+        password,
+        "PASS <password>",
+        Argument.OPTIONAL,
+        needs_login=False,
+        ends_with_session=True,
+    ),
     Row("REIN", reinitialize, "REIN", needs_login=False),
     Row("QUIT", leave, "QUIT", needs_login=False),
 )

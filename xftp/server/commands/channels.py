@@ -21,9 +21,9 @@ from xftp.protocol.addresses import (
     parse_port,
 )
 from xftp.protocol.replies import Reply
+from xftp.server.proxies import ProxiedChannel
 from xftp.server.registry import Argument, Row
 from xftp.server.session import Session
-from xftp.transport.channels import PassiveChannel
 from xftp.transport.sockets import is_ipv6, plain_address
 
 _FIRST_UNPRIVILEGED_PORT = 1024
@@ -41,7 +41,7 @@ async def extended_port(session: Session, argument: str) -> Reply:
 
 
 async def multiple_ports(session: Session, argument: str) -> Reply:
-    endpoints = parse_mprt(argument)[: session.settings.connection_limit]
+    endpoints = parse_mprt(argument)[: session.most_connections]
     return _dial_later(session, endpoints, framed=True)
 
 
@@ -59,6 +59,7 @@ def _dial_later(session: Session, endpoints: Sequence[Endpoint], *, framed: bool
             raise ParameterError("Data connections go to your own address only.")
         if endpoint.port < _FIRST_UNPRIVILEGED_PORT:
             raise ParameterError(f"Data connections do not go to ports below 1024: {endpoint.port}")
+    endpoints = endpoints[: session.reserve(len(endpoints), listens=False)]
     session.set_dialling(tuple(endpoints), framed=framed)
     return Reply(200, (f"Will open {len(endpoints)} data connection(s).",))
 
@@ -89,29 +90,39 @@ async def extended_passive(session: Session, argument: str) -> Reply:
 async def multiple_passive(session: Session, argument: str) -> Reply:
     _check_not_only_epsv(session)
     channel = _listen(session, session.connection_limit, session.mult_options.connections)
+    channel.replaces = session.replaces
     session.set_channel(channel, framed=True)
     # One port, listed once for every connection: one hole in the firewall.
-    endpoints = [_public(session, channel)] * session.connection_limit
+    endpoints = [_public(session, channel)] * channel.limit
     return Reply(229, (format_mpsv_reply(endpoints),))
 
 
-def _listen(session: Session, limit: int, expected: int | None = None) -> PassiveChannel:
-    session.drop_channel()
-    return PassiveChannel.listen(
-        session.control.local_host,
-        session.control.peer_host,
-        expected=1 if limit == 1 else expected,
-        limit=limit,
-        tuning=session.tuning(limit),
-        ports=session.settings.passive_ports,
-    )
+def _listen(session: Session, limit: int, expected: int | None = None) -> ProxiedChannel:
+    limit = session.reserve(limit, listens=True)
+    expected = None if expected is None else min(expected, limit)
+    ports = session.shared.ports
+    try:
+        channel = ProxiedChannel.listen(
+            session.control.local_host,
+            session.control.peer_host,
+            expected=1 if limit == 1 else expected,
+            limit=limit,
+            tuning=session.tuning(limit),
+            ports=ports.candidates(),
+        )
+    except DataConnectionError:
+        session.drop_channel()
+        raise
+    channel.networks = session.settings.proxies
+    ports.used(channel.endpoint.port)
+    return channel
 
 
-def _public(session: Session, channel: PassiveChannel) -> Endpoint:
+def _public(session: Session, channel: ProxiedChannel) -> Endpoint:
     """Give the address that the client is to dial."""
     endpoint = channel.endpoint
-    public = session.settings.public_host
-    if public is None or is_ipv6(endpoint.host):
+    public = session.settings.public_host or session.control.dialled_host
+    if public is None or is_ipv6(public) or is_ipv6(endpoint.host):
         return endpoint
     return Endpoint(public, endpoint.port)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from xftp.protocol.options import format_feat
+from xftp.protocol.hashes import format_hash_feature
+from xftp.protocol.options import FEED_KEY, REPLACE_KEY, format_feat
 from xftp.protocol.replies import Reply
 from xftp.server.registry import Argument, Row
 from xftp.server.session import Session
+from xftp.transport.hashing import algorithms
 
 _VERBS_PER_LINE = 8
 _FEATURES_OF_ALL = ("TVFS", "UTF8")
@@ -27,8 +29,10 @@ _NOT_HERE = (
 async def features(session: Session, argument: str) -> Reply:
     lines = [row.feature for row in session.commands.values() if row.feature is not None]
     tuner = session.settings.tuner
-    keys = ("Connections", *(tuner.keys if tuner is not None else ()))
+    keys = ("Connections", REPLACE_KEY, FEED_KEY, *(tuner.keys if tuner is not None else ()))
     lines[lines.index("MULT")] = "MULT " + "".join(f"{key};" for key in keys)
+    hashes = session.commands["HASH"].feature
+    lines[lines.index(str(hashes))] = format_hash_feature(algorithms(), session.hash_algorithm)
     named = [tuple(line.partition(" ")[::2]) for line in sorted([*lines, *_FEATURES_OF_ALL])]
     return Reply(211, format_feat([(name, parameters) for name, parameters in named]))
 

@@ -15,8 +15,9 @@ import posixpath
 import stat
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
-from xftp.errors import ArgumentError, FileError
+from xftp.errors import ArgumentError, FileError, FileNameError
 from xftp.protocol.listings import (
     format_list_line,
     format_mlsx_line,
@@ -25,6 +26,7 @@ from xftp.protocol.listings import (
 )
 from xftp.protocol.replies import Reply
 from xftp.server.filesystem import Item
+from xftp.server.permissions import Permission
 from xftp.server.registry import Argument, Row
 from xftp.server.session import MLST_FACTS, Session
 from xftp.transport.plain import StreamSender
@@ -74,7 +76,7 @@ async def _send(
     try:
         text = await session.in_thread(lambda: _render(select(session, path), formatter))
         session.begin("Here comes the listing.")
-        sender = StreamSender(channel, lambda: text.read(1 << 18))
+        sender = StreamSender(channel, lambda: text.read(1 << 18), limit=session.rate_limit)
         await run_transfer(session, sender)
     finally:
         channel.close()
@@ -114,10 +116,14 @@ def _selected(session: Session, argument: str) -> list[Item]:
         pattern = posixpath.basename(path)
         if not any(sign in pattern for sign in "*?["):
             raise
-        entries = session.files.entries(posixpath.dirname(path))
+        if len(pattern) > _LONGEST_PATTERN:
+            raise FileNameError(
+                f"A pattern has at most {_LONGEST_PATTERN} characters, as a name has"
+            ) from None
+        entries = _entries(session, posixpath.dirname(path))
         return [item for item in entries if fnmatch.fnmatchcase(item.name, pattern)]
     if stat.S_ISDIR(status.st_mode):
-        return session.files.entries(path)
+        return _entries(session, path)
     return [Item(posixpath.basename(path), status)]
 
 
@@ -125,7 +131,15 @@ def _directory_only(session: Session, argument: str) -> list[Item]:
     path = session.path(argument)
     if not stat.S_ISDIR(session.files.status(path).st_mode):
         raise ArgumentError(f"{path} is not a directory.")  # RFC 3659 section 7.2.1
-    return session.files.entries(path)
+    return _entries(session, path)
+
+
+def _entries(session: Session, path: str) -> list[Item]:
+    return session.files.entries(path, session.settings.limits.listing_entries)
+
+
+_LONGEST_PATTERN = 255
+"""NAME_MAX of Linux (limits.h). Whatever is longer matches little and costs much."""
 
 
 def _list_formatter() -> Formatter:
@@ -149,24 +163,48 @@ def _list_formatter() -> Formatter:
 
 def _mlsx_formatter(session: Session) -> Formatter:
     chosen = session.mlst_facts
-    writable = session.user is not None and session.user.account.writable
+    user = session.user
+    permissions = user.account.permissions if user is not None else frozenset()
 
     def line(item: Item) -> str:
-        facts = _facts(item.status, writable)
+        facts = _facts(item.status, permissions)
         return format_mlsx_line({name: facts[name] for name in chosen if name in facts}, item.name)
 
     return line
 
 
-def _facts(status: os.stat_result, writable: bool) -> dict[str, str]:
+_DIRECTORY_SIGNS = {
+    "l": Permission.LIST,
+    "c": Permission.WRITE,
+    "m": Permission.MKDIR,
+    "f": Permission.RENAME,
+    "d": Permission.DELETE,
+    "p": Permission.DELETE,
+}
+"""What the letters of the fact `perm` stand for, of a directory (RFC 3659 section 7.5.5)."""
+
+_FILE_SIGNS = {
+    "r": Permission.READ,
+    "a": Permission.APPEND,
+    "w": Permission.WRITE,
+    "d": Permission.DELETE,
+    "f": Permission.RENAME,
+}
+"""The same of a file."""
+
+
+def _facts(status: os.stat_result, granted: frozenset[Permission]) -> dict[str, str]:
     """Give the facts of RFC 3659 section 7.5; the permissions are those of this session."""
     is_directory = stat.S_ISDIR(status.st_mode)
+    permissions = ""
     if is_directory:
-        kind, permissions = "dir", "elcmfdp" if writable else "el"
+        kind = "dir"
+        permissions = "e" + _signs(_DIRECTORY_SIGNS, granted)
     elif stat.S_ISREG(status.st_mode):
-        kind, permissions = "file", "rawdf" if writable else "r"
+        kind = "file"
+        permissions = _signs(_FILE_SIGNS, granted)
     else:
-        kind, permissions = "OS.unix=special", ""
+        kind = "OS.unix=special"
     facts = {
         "type": kind,
         "modify": format_time_val(status.st_mtime),
@@ -177,6 +215,10 @@ def _facts(status: os.stat_result, writable: bool) -> dict[str, str]:
     if not is_directory:
         facts["size"] = str(status.st_size)
     return facts
+
+
+def _signs(signs: dict[str, Permission], granted: frozenset[Permission]) -> str:
+    return "".join(sign for sign, permission in signs.items() if permission in granted)
 
 
 async def machine_status(session: Session, argument: str) -> Reply:
@@ -193,6 +235,8 @@ async def machine_status(session: Session, argument: str) -> Reply:
 async def status(session: Session, argument: str) -> Reply:
     if not argument:
         return Reply(211, session.status_lines())
+    if not session.may(Permission.LIST):
+        raise FileError("Permission denied: this account has no right to list")
     path = _without_options(argument)
     formatter = _list_formatter()
 
@@ -215,10 +259,20 @@ def mlst_feature() -> str:
     return "MLST " + "".join(f"{fact}*;" for fact in MLST_FACTS)
 
 
+_LIST = (Permission.LIST,)
+_row = partial(Row, permissions=_LIST, may_be_aborted=True)
+
 ROWS = (
-    Row("LIST", long_list, "LIST [<path>]", Argument.OPTIONAL, may_be_aborted=True),
-    Row("NLST", name_list, "NLST [<path>]", Argument.OPTIONAL, may_be_aborted=True),
-    Row("MLSD", machine_list, "MLSD [<path>]", Argument.OPTIONAL, may_be_aborted=True),
-    Row("MLST", machine_status, "MLST [<path>]", Argument.OPTIONAL, feature=mlst_feature()),
+    _row("LIST", long_list, "LIST [<path>]", Argument.OPTIONAL),
+    _row("NLST", name_list, "NLST [<path>]", Argument.OPTIONAL),
+    _row("MLSD", machine_list, "MLSD [<path>]", Argument.OPTIONAL),
+    Row(
+        "MLST",
+        machine_status,
+        "MLST [<path>]",
+        Argument.OPTIONAL,
+        feature=mlst_feature(),
+        permissions=_LIST,
+    ),
     Row("STAT", status, "STAT [<path>]", Argument.OPTIONAL),
 )

@@ -18,6 +18,8 @@ from xftp.protocol.replies import Reply
 from xftp.server.registry import Argument, Row
 from xftp.server.session import MLST_FACTS, Session
 
+from .hashes import choose_hash
+
 _TYPES = {"A": True, "A N": True, "I": False, "L 8": False, "L8": False}
 """TYPE arguments, and whether they mean ASCII. L 8 is image on every machine of today."""
 
@@ -53,6 +55,7 @@ def _only(verb: str, argument: str, implemented: str, known: str) -> Reply:
 
 async def restart(session: Session, argument: str) -> Reply:
     session.restart_offset = _number(argument, "REST takes a byte offset.")
+    session.byte_range = None
     return Reply(350, (f"Restarting at {session.restart_offset}.",))
 
 
@@ -71,7 +74,7 @@ def _number(text: str, sentence: str) -> int:
 
 
 async def multiple(session: Session, argument: str) -> Reply:
-    return Reply(200, (format_mult_reply(session.settings.connection_limit),))
+    return Reply(200, (format_mult_reply(session.most_connections),))
 
 
 async def options(session: Session, argument: str) -> Reply:
@@ -82,6 +85,8 @@ async def options(session: Session, argument: str) -> Reply:
         return _mlst(session, rest)
     if feature == "MULT":
         return _mult(session, rest)
+    if feature == "HASH":
+        return choose_hash(session, rest.strip())
     raise ArgumentError(f"There are no options for {feature}.")
 
 
@@ -103,12 +108,14 @@ def _mlst(session: Session, wanted: str) -> Reply:
 
 def _mult(session: Session, wanted: str) -> Reply:
     asked, ignored = parse_mult_options(wanted)
-    limit = session.settings.connection_limit
+    limit = session.most_connections
     # Without the key nothing is announced: nobody must then be waited for.
     connections = asked.connections and min(asked.connections, limit)
     tuner = session.settings.tuner
-    granted = MultOptions() if tuner is None else tuner.grant(asked)
-    granted = replace(granted, connections=connections)
+    granted = MultOptions()
+    if tuner is not None:
+        granted = tuner.grant(asked, session.control.peer_host)
+    granted = replace(granted, connections=connections, replaces=asked.replaces, feeds=asked.feeds)
     session.mult_options = granted
     said = f"MULT {format_mult_options(granted)}".rstrip()
     if ignored:

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from xftp.errors import (
     DataConnectionError,
     FileError,
     ParameterError,
+    RecordError,
     RestartError,
     TransferAborted,
 )
 from xftp.protocol.ascii import FromNetwork, ToNetwork
+from xftp.protocol.hashes import ByteRange
 from xftp.protocol.records import record_count
 from xftp.protocol.replies import Reply
+from xftp.server.permissions import Permission
 from xftp.server.registry import Argument, Row
 from xftp.server.session import Session
+from xftp.server.slowness import quick_enough
 from xftp.transport.channels import DataChannel
 from xftp.transport.files import PartialFile, SourceFile
 from xftp.transport.plain import PlainReceiver, PlainSender, StreamSender
 from xftp.transport.receiver import RecordReceiver
 from xftp.transport.sender import RecordSender
 from xftp.transport.transfer import Transfer
+
+from .reports import note_transfer
 
 logger = logging.getLogger(__name__)
 
@@ -38,28 +45,42 @@ async def retrieve(session: Session, argument: str) -> Reply:
             lambda: session.files.open_source(path), undo=SourceFile.close
         )
         try:
+            _narrow(source, session.byte_range)
             if offset > source.size:
                 raise RestartError(
                     f"Cannot restart at {offset}: {argument} has {source.size} bytes"
                 )
             transfer = _sender(session, channel, source, offset)
-            size = "" if session.is_ascii else f" ({source.size} bytes)"
+            to_come = source.size - offset if session.byte_range is not None else source.size
+            size = "" if session.is_ascii else f" ({to_come} bytes)"
             session.begin(f"Sending {argument}{size}.")
             await run_transfer(session, transfer)
         finally:
             source.close()
     finally:
         channel.close()
-    return _done(session, "sent", path, transfer)
+    return _done(session, "sent", transfer)
+
+
+def _narrow(source: SourceFile, wanted: ByteRange | None) -> None:
+    """Let a file end where the range ends that RANG asked for. Raises RestartError."""
+    if wanted is None:
+        return
+    if wanted.start >= source.size:
+        raise RestartError(
+            f"The range begins at {wanted.start}, {source.name} has {source.size} bytes"
+        )
+    source.size = min(source.size, wanted.end)
 
 
 def _sender(session: Session, channel: DataChannel, source: SourceFile, offset: int) -> Transfer:
     if session.framed:
         record_count(source.size - offset)
-        return RecordSender(channel, source, offset)
+        feeds = session.mult_options.feeds
+        return RecordSender(channel, source, offset, limit=session.rate_limit, feeds=feeds)
     if session.is_ascii:
-        return StreamSender(channel, _ascii_reader(source))
-    return PlainSender(channel, source, offset)
+        return StreamSender(channel, _ascii_reader(source), limit=session.rate_limit)
+    return PlainSender(channel, source, offset, limit=session.rate_limit)
 
 
 def _ascii_reader(source: SourceFile) -> Callable[[], bytes]:
@@ -81,15 +102,18 @@ def _ascii_reader(source: SourceFile) -> Callable[[], bytes]:
 
 
 async def store(session: Session, argument: str) -> Reply:
+    if session.byte_range is not None:
+        return await _replace_range(session, argument, session.byte_range)
     return await _receive(session, argument, extend=False)
 
 
 async def append(session: Session, argument: str) -> Reply:
+    _check_no_range(session)
     return await _receive(session, argument, extend=True)
 
 
 async def store_unique(session: Session, argument: str) -> Reply:
-    session.check_writable()
+    _check_no_range(session)
     wanted = argument or "upload"
 
     def choose() -> str:
@@ -100,6 +124,8 @@ async def store_unique(session: Session, argument: str) -> Reply:
         raise FileError(f"{wanted}: no unique name is left")
 
     name = await session.in_thread(choose)
+    if session.watched is not None:
+        session.watched.path = session.path(name)
     # RFC 1123 section 4.1.2.9: the name is told in this form.
     return await _receive(session, name, extend=False, opening=f"FILE: {name}")
 
@@ -111,7 +137,6 @@ async def _receive(
     path = session.path(argument)
     announced = session.announced_size
     try:
-        session.check_writable()
         if announced is not None and session.framed:
             _check_announced(announced, 0 if extend else offset)
         target = await session.in_thread(
@@ -121,7 +146,55 @@ async def _receive(
         transfer = await upload.run(opening or f"Receiving {argument}.")
     finally:
         channel.close()
-    return _done(session, "received", path, transfer)
+    return _done(session, "received", transfer)
+
+
+def _check_no_range(session: Session) -> None:
+    if session.byte_range is not None:
+        session.drop_channel()
+        raise ParameterError("RANG goes with RETR, STOR and HASH.")
+
+
+async def _replace_range(session: Session, argument: str, wanted: ByteRange) -> Reply:
+    """Receive new bytes for a range inside a file, which stays as it was until all are there."""
+    channel, _ = _begin(session)
+    path = session.path(argument)
+    try:
+        if session.framed:
+            raise ParameterError("A range is stored over one plain connection.")
+        size = await session.in_thread(lambda: session.files.transfer_size(path))
+        if wanted.end > size:
+            raise RestartError(f"The range ends at {wanted.end}, {argument} has {size} bytes")
+        target = await session.in_thread(
+            lambda: session.files.open_target(path, size), undo=_let_go
+        )
+        try:
+            transfer = await _receive_range(session, channel, target, wanted)
+        except BaseException:
+            await session.in_thread(lambda: _let_go(target))
+            raise
+        sync = session.settings.sync_uploads
+        session.forbid_abort()
+        await session.in_thread(lambda: target.commit(size, sync=sync))
+    finally:
+        channel.close()
+    return _done(session, "received", transfer)
+
+
+async def _receive_range(
+    session: Session, channel: DataChannel, target: PartialFile, wanted: ByteRange
+) -> Transfer:
+    def consume(data: memoryview, offset: int) -> None:
+        if offset + len(data) > wanted.size:
+            raise RecordError(f"more than the {wanted.size} bytes of the range came")
+        target.write([data], wanted.start + offset)
+
+    transfer = PlainReceiver(
+        channel, consume, wanted.size, patience=target.patience, limit=session.rate_limit
+    )
+    session.begin(f"Receiving {wanted.size} bytes from {wanted.start} on.")
+    await run_transfer(session, transfer)
+    return transfer
 
 
 def _let_go(target: PartialFile) -> None:
@@ -159,10 +232,14 @@ class _Upload:
         self._left = self._to_come(announced)
         self._transfer: RecordReceiver | PlainReceiver
         if session.framed:
-            self._transfer = RecordReceiver(channel, target, self._left)
+            self._transfer = RecordReceiver(channel, target, self._left, limit=session.rate_limit)
         else:
             self._transfer = PlainReceiver(
-                channel, self._consume, self._left, patience=target.patience
+                channel,
+                self._consume,
+                self._left,
+                patience=target.patience,
+                limit=session.rate_limit,
             )
 
     def _to_come(self, announced: int | None) -> int | None:
@@ -227,12 +304,14 @@ class _Upload:
 
 def _begin(session: Session) -> tuple[DataChannel, int]:
     """Take the data connections and the offset for a transfer, and see that they go together."""
-    offset = session.restart_offset
+    wanted = session.byte_range
+    offset = session.restart_offset if wanted is None else wanted.start
+    session.last_transfer = None
     channel = session.take_channel()
     if session.is_ascii and session.framed:
         channel.close()
         raise ParameterError("Records are for TYPE I only.")
-    if session.is_ascii and offset:
+    if session.is_ascii and (offset or wanted is not None):
         channel.close()
         raise RestartError("Restart needs TYPE I.")
     return channel, offset
@@ -243,25 +322,22 @@ async def run_transfer(session: Session, transfer: Transfer) -> None:
     session.bytes_moved = lambda: transfer.file_bytes
     transfer.open_timeout_s = session.settings.open_timeout_s
     transfer.stall_timeout_s = session.settings.stall_timeout_s
+    if session.watched is not None:
+        session.watched.transfer = transfer
     try:
-        await transfer.run()
+        async with quick_enough(
+            transfer.arrived_bytes, transfer.stall_timeout_s, session.rate_limit
+        ):
+            await transfer.run()
     except OSError as error:  # anything else was translated where it happened
         raise DataConnectionError(str(error)) from error
 
 
-def _done(session: Session, what: str, path: str, transfer: Transfer) -> Reply:
+def _done(session: Session, what: str, transfer: Transfer) -> Reply:
     session.transfers += 1
     report = transfer.report()
+    note_transfer(session, what, report)
     peer = session.control.peer_host
-    logger.info(
-        "%s: %s %s: %d bytes in %.3f s over %d connection(s)",
-        peer,
-        what,
-        path,
-        report.bytes,
-        report.seconds,
-        len(report.connections),
-    )
     for each in report.connections:
         had = " ".join(f"{name}={value}" for name, value in each.socket.items())
         logger.debug("%s: connection %d: %d bytes %s", peer, each.number, each.bytes, had)
@@ -274,10 +350,12 @@ async def abort(session: Session, argument: str) -> Reply:
     return Reply(225, ("Nothing to abort.",))
 
 
+_row = partial(Row, may_be_aborted=True)
+
 ROWS = (
-    Row("RETR", retrieve, "RETR <path>", Argument.REQUIRED, may_be_aborted=True),
-    Row("STOR", store, "STOR <path>", Argument.REQUIRED, may_be_aborted=True),
-    Row("APPE", append, "APPE <path>", Argument.REQUIRED, may_be_aborted=True),
-    Row("STOU", store_unique, "STOU [<path>]", Argument.OPTIONAL, may_be_aborted=True),
+    _row("RETR", retrieve, "RETR <path>", Argument.REQUIRED, permissions=(Permission.READ,)),
+    _row("STOR", store, "STOR <path>", Argument.REQUIRED, permissions=(Permission.WRITE,)),
+    _row("APPE", append, "APPE <path>", Argument.REQUIRED, permissions=(Permission.APPEND,)),
+    _row("STOU", store_unique, "STOU [<path>]", Argument.OPTIONAL, permissions=(Permission.WRITE,)),
     Row("ABOR", abort, "ABOR", needs_login=False),
 )

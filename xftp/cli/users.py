@@ -1,0 +1,283 @@
+"""`xftpd user`: the accounts in a users file, added, changed, listed and removed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import click
+
+from xftp.errors import ArgumentError, FileError, XftpError
+from xftp.server import Account
+from xftp.server.accounts import ANONYMOUS_NAMES
+from xftp.server.accounts_file import (
+    Entry,
+    check_home,
+    check_name,
+    edited_users,
+    read_accounts,
+    read_users,
+)
+from xftp.server.passwords import hash_password
+from xftp.server.permissions import (
+    ALL,
+    READ_ONLY,
+    Permission,
+    parse_permissions,
+    permission_names,
+)
+
+from .params import rate
+from .running import prepare_streams
+from .terminal import Interrupted, ask_password, can_ask
+
+_Value = TypeVar("_Value")
+
+WORD = "user"
+"""The word behind `xftpd` that means this and not the daemon's options."""
+
+FILE_VARIABLE = "XFTPD_USERS"
+
+
+class DaemonCommand(click.Command):
+    """The daemon's command, with `user` beside it: what it takes else are options only."""
+
+    beside: ClassVar[dict[str, click.Command]] = {}
+    """Further commands, by the word that means them."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Give the context of the command that `args` mean."""
+        beside = {WORD: user_commands, **self.beside}
+        if args and args[0] in beside:
+            command = beside[args[0]]
+            return command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that the context is of."""
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+
+def join_accounts(
+    given: Sequence[Account], users_file: Path | None, root: Path
+) -> tuple[Account, ...]:
+    """Give the accounts of the command line and those of the users file.
+
+    Raises FileError if it cannot be used, or if both know a name.
+    """
+    kept = () if users_file is None else read_accounts(users_file, root)
+    twice = {account.name for account in given} & {account.name for account in kept}
+    if twice:
+        raise FileError(f"{users_file}: {min(twice)} is given on the command line too")
+    return (*given, *kept)
+
+
+# -- values ------------------------------------------------------------------------------------
+
+
+def _name(_: click.Context, param: click.Parameter, name: str) -> str:
+    return _checked(lambda: check_name(name), name)
+
+
+def _home(_: click.Context, param: click.Parameter, home: Path | None) -> Path | None:
+    return home if home is None else _checked(lambda: check_home(home), home)
+
+
+def _checked(check: Callable[[], None], value: _Value) -> _Value:
+    try:
+        check()
+    except ArgumentError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
+def _permissions(
+    _: click.Context, param: click.Parameter, text: str | None
+) -> frozenset[Permission] | None:
+    """Read `list,read,write`, `read-only` or `all`. Raises click.BadParameter."""
+    if text is None:
+        return None
+    named = {"all": ALL, "read-only": READ_ONLY}
+    try:
+        return named.get(text) or parse_permissions(text.split(","))
+    except ArgumentError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+_users_option = click.option(
+    "--users",
+    "path",
+    metavar="FILE",
+    envvar=FILE_VARIABLE,
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help=f"The users file of `xftpd --users` [default: that of {FILE_VARIABLE}].",
+)
+_stdin_option = click.option(
+    "--stdin", "from_stdin", is_flag=True, help="Take the password from standard input: one line."
+)
+_name_argument = click.argument("name", callback=_name)
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Turn errors into what click shows, with exit status 1."""
+    try:
+        yield
+    except XftpError as error:
+        raise click.ClickException(str(error)) from error
+    except Interrupted as error:
+        raise click.Abort from error
+
+
+def _new_password(name: str, from_stdin: bool) -> str:
+    """Get a password for `name`. Raises click.ClickException if there is none to get."""
+    if from_stdin:
+        password = sys.stdin.readline().rstrip("\r\n")
+    elif can_ask():
+        password = ask_password(f"New password for {name}: ")
+        if password != ask_password("The same again: "):
+            raise click.ClickException("the passwords differ, nothing was changed")
+    else:
+        raise click.UsageError("there is no terminal to ask for the password: use --stdin")
+    if not password:
+        raise click.ClickException("a password is needed")
+    return password
+
+
+# -- commands ----------------------------------------------------------------------------------
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def user_commands() -> None:
+    """Keep the accounts in a users file. A running xftpd takes changes at SIGHUP."""
+    prepare_streams()
+
+
+@user_commands.command("add")
+@_users_option
+@_stdin_option
+@click.option(
+    "--home",
+    metavar="DIRECTORY",
+    type=click.Path(path_type=Path),
+    callback=_home,
+    help="What the user sees as /; relative to the daemon's --root [default: that].",
+)
+@click.option(
+    "--permissions",
+    metavar="LIST",
+    default="read-only",
+    show_default=True,
+    callback=_permissions,
+    help="What the user may do: some of list,read,write,append,delete,rename,mkdir, or `all`.",
+)
+@click.option("--sessions", type=click.IntRange(1), metavar="N", help="Sessions at once.")
+@click.option(
+    "--connections", type=click.IntRange(1, 64), metavar="N", help="Data connections per transfer."
+)
+@click.option(
+    "--limit-rate",
+    metavar="RATE",
+    callback=rate,
+    help="Bytes per second of all transfers of the user together: 500k, 2M, or 50mbit.",
+)
+@_name_argument
+def add_command(
+    path: Path,
+    from_stdin: bool,
+    home: Path | None,
+    permissions: frozenset[Permission],
+    sessions: int | None,
+    connections: int | None,
+    limit_rate: float | None,
+    name: str,
+) -> None:
+    """Add a user, and the file if there is none. `anonymous` gets no password."""
+    entry = Entry(
+        home=home,
+        permissions=permissions,
+        sessions=sessions,
+        connections=connections,
+        rate_bytes_per_s=None if limit_rate is None else int(limit_rate),
+    )
+    with _sentences():
+        if path.exists() and name in read_users(path):  # before anybody types a password
+            raise click.ClickException(f"{path}: there is a user {name} already")
+        if name != ANONYMOUS_NAMES[0]:
+            password = _new_password(name, from_stdin)
+            entry = replace(entry, password_hash=hash_password(password))
+        with edited_users(path) as users:
+            if name in users:
+                raise click.ClickException(f"{path}: there is a user {name} already")
+            users[name] = entry
+
+
+@user_commands.command("passwd")
+@_users_option
+@_stdin_option
+@_name_argument
+def passwd_command(path: Path, from_stdin: bool, name: str) -> None:
+    """Give a user a new password. Sessions with the old one end at the next SIGHUP."""
+    with _sentences():
+        _find(read_users(path), name, path)
+        if name == ANONYMOUS_NAMES[0]:
+            raise click.ClickException(f"{name} logs in with any password")
+        password_hash = hash_password(_new_password(name, from_stdin))
+        with edited_users(path) as users:
+            users[name] = replace(_find(users, name, path), password_hash=password_hash)
+
+
+@user_commands.command("list")
+@_users_option
+def list_command(path: Path) -> None:
+    """List the users, what they may do, their homes and limits."""
+    with _sentences():
+        for name, entry in sorted(read_users(path).items()):
+            click.echo(
+                "\t".join(
+                    (
+                        name,
+                        ",".join(permission_names(entry.permissions)) or "nothing",
+                        str(entry.home or "."),
+                        *_limits(entry),
+                    )
+                )
+            )
+
+
+def _limits(entry: Entry) -> Iterator[str]:
+    if entry.sessions is not None:
+        yield f"sessions={entry.sessions}"
+    if entry.connections is not None:
+        yield f"connections={entry.connections}"
+    if entry.rate_bytes_per_s is not None:
+        yield f"rate_bytes_per_s={entry.rate_bytes_per_s}"
+
+
+@user_commands.command("remove")
+@_users_option
+@_name_argument
+def remove_command(path: Path, name: str) -> None:
+    """Remove a user; files stay. Sessions of the user end at the next SIGHUP."""
+    with _sentences():
+        _find(read_users(path), name, path)
+        with edited_users(path) as users:
+            _find(users, name, path)
+            del users[name]
+
+
+def _find(users: dict[str, Entry], name: str, path: Path) -> Entry:
+    if name not in users:
+        raise click.ClickException(f"{path}: there is no user {name}")
+    return users[name]

@@ -1,0 +1,237 @@
+"""Is the file here the one on the server? Found out by hashes, of the whole and then of parts.
+
+TCP's checksum misses one damaged segment in ten thousands or so, and routers, adapters and memory
+damage some (Stone and Partridge, When the CRC and TCP Checksum Disagree, SIGCOMM 2000). So the
+hash of the whole file is compared, which costs a few bytes and, behind a slow link, no time. Only
+when it differs are parts compared, to fetch or send nothing again but those that are wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from xftp.errors import VerifyError
+from xftp.protocol.hashes import ByteRange
+from xftp.transport.hashing import FileHash, Follower, digest_of, new_hash
+
+from .dialogue import Dialogue
+from .hashes import CannotVerify, RemoteFile, choose_method
+
+SMALLEST_PART_BYTES = 256 * 1024
+"""Parts are not looked into further: to move this much again is cheap, to ask more is not."""
+
+FAN_OUT = 32
+"""Into how many parts one that differs is divided."""
+
+MOST_QUESTIONS = 512
+"""Hashes that are asked for in one search; then what differs is taken as it is known by then."""
+
+MOST_RANGES = 16
+"""Ranges that are moved again one by one; more are taken together."""
+
+ROUNDS = 3
+"""How often a file is mended before it is given up."""
+
+
+class DiffersError(VerifyError):
+    """The file differs, and the server can only move all of it again."""
+
+
+Mend = Callable[[ByteRange], Awaitable[None]]
+"""Moves one range again."""
+
+
+class Verification:
+    """The comparison of one file here with one on the server."""
+
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        remote: RemoteFile,
+        descriptor: int,
+        name: str,
+        frontier: Callable[[], int],
+    ) -> None:
+        self._dialogue = dialogue
+        self._remote = remote
+        self._descriptor = descriptor
+        self._name = name
+        content = FileHash(descriptor, name, remote.method.algorithm)
+        self._follower: Follower | None = Follower(content, frontier)
+
+    @classmethod
+    def begin(
+        cls,
+        dialogue: Dialogue,
+        path: str,
+        descriptor: int,
+        name: str,
+        frontier: Callable[[], int],
+    ) -> Verification | None:
+        """Begin to hash what moves, if verifying is wanted and possible; None if not.
+
+        path: on the server; descriptor: of the file here; name: for messages; frontier: tells up
+        to where the file here is complete. Raises VerifyError if the user insists in vain.
+        """
+        method = choose_method(dialogue)
+        if method is None:
+            return None
+        remote = RemoteFile(dialogue, path, method)
+        return cls(dialogue, remote, descriptor, name, frontier)
+
+    def ask_early(self, size: int | None) -> None:
+        """Ask the server ahead of time; see `RemoteFile`."""
+        self._remote.ask_early(size)
+
+    async def stop(self) -> None:
+        """Stop to hash. Has to be called before the file is closed."""
+        if self._follower is not None:
+            await self._follower.stop()
+
+    async def settle(self, size: int, mend: Mend) -> None:
+        """Compare both files, `size` bytes, and mend until they are the same.
+
+        Raises DiffersError if only the whole file can be moved again, VerifyError if mending does
+        not help or if nothing can be verified and the user insists.
+        """
+        try:
+            if await self._is_same(size):
+                algorithm = self._remote.method.algorithm
+                self._dialogue.trace(f"{self._name}: {algorithm} is the same at both ends")
+                return
+        except CannotVerify as error:
+            if self._dialogue.options.verify == "always":
+                raise VerifyError(f"{self._name}: cannot be verified: {error}") from error
+            self._dialogue.notice_once(f"{self._name}: not verified: {error}")
+            return
+        if not self._remote.method.has_ranges:
+            raise DiffersError(f"{self._name}: differs from the original, both times it was moved")
+        self._dialogue.notice(f"{self._name}: differs from the original, mending it")
+        try:
+            is_mended = await self._mended(size, mend)
+        except CannotVerify as error:
+            raise self._failure() from error
+        if not is_mended:
+            raise self._failure()
+        self._dialogue.notice(f"{self._name}: mended")
+
+    async def _mended(self, size: int, mend: Mend) -> bool:
+        """Move again what differs, until nothing does; False if something always does."""
+        for _ in range(ROUNDS):
+            for part in gathered(await self._differing(size)):
+                self._dialogue.trace(f"bytes {part.start} to {part.end - 1} are moved again")
+                await mend(part)
+            if await self._is_same(size):
+                return True
+        return False
+
+    def _failure(self) -> VerifyError:
+        return VerifyError(
+            f"{self._name}: differs from the original ({self._remote.method.algorithm}),"
+            " and could not be mended"
+        )
+
+    async def _is_same(self, size: int) -> bool:
+        own = asyncio.create_task(self._own_digest(size))
+        try:
+            return await self._remote.digest(size) == await own
+        finally:
+            own.cancel()
+            await asyncio.wait([own])
+            if not own.cancelled():
+                own.exception()  # another error came first, or it was raised already
+
+    async def _own_digest(self, size: int) -> str:
+        follower, self._follower = self._follower, None
+        if follower is not None:
+            return await follower.finish(size)
+        return (await self._own_digests([ByteRange(0, size)]))[0]
+
+    async def _own_digests(self, parts: Sequence[ByteRange]) -> list[str]:
+        algorithm = self._remote.method.algorithm
+
+        def work() -> list[str]:
+            return [
+                digest_of(self._descriptor, self._name, algorithm, part.start, part.end)
+                for part in parts
+            ]
+
+        job = asyncio.get_running_loop().run_in_executor(None, work)
+        try:
+            return await asyncio.shield(job)
+        except asyncio.CancelledError:
+            await asyncio.wait([job])
+            raise
+
+    async def _differing(self, size: int) -> list[ByteRange]:
+        """Find the parts that differ: divide what differs, ask, and divide again."""
+        parts, asked = divided(ByteRange(0, size)), 0
+        while True:
+            asked += len(parts)
+            theirs = await self._remote.digests(parts, sum(each.size for each in parts))
+            ours = await self._own_digests(parts)
+            differ = [
+                part for part, one, other in zip(parts, theirs, ours, strict=True) if one != other
+            ]
+            parts = [piece for part in differ for piece in divided(part)]
+            if len(parts) == len(differ) or asked + len(parts) > MOST_QUESTIONS:
+                return differ
+
+
+def divided(part: ByteRange) -> list[ByteRange]:
+    """Divide a part, on multiples of the smallest; one that is as small stays as it is."""
+    pieces = max(1, -(-part.size // SMALLEST_PART_BYTES))
+    step = -(-pieces // FAN_OUT) * SMALLEST_PART_BYTES
+    return [
+        ByteRange(start, min(start + step, part.end)) for start in range(part.start, part.end, step)
+    ]
+
+
+def gathered(parts: Sequence[ByteRange]) -> list[ByteRange]:
+    """Join parts that touch; if too many are left, take all from the first to the last."""
+    joined: list[ByteRange] = []
+    for part in parts:
+        if joined and joined[-1].end == part.start:
+            joined[-1] = ByteRange(joined[-1].start, part.end)
+        else:
+            joined.append(part)
+    if len(joined) > MOST_RANGES:
+        return [ByteRange(joined[0].start, joined[-1].end)]
+    return joined
+
+
+class StreamVerification:
+    """The comparison of a stream, which is handed on at once and cannot be mended."""
+
+    def __init__(self, dialogue: Dialogue, remote: RemoteFile) -> None:
+        self._dialogue = dialogue
+        self._remote = remote
+        self._content = new_hash(remote.method.algorithm)
+
+    @classmethod
+    def begin(cls, dialogue: Dialogue, path: str) -> StreamVerification | None:
+        """Begin if verifying is wanted and possible; as that of `Verification`."""
+        method = choose_method(dialogue)
+        return None if method is None else cls(dialogue, RemoteFile(dialogue, path, method))
+
+    def ask_early(self) -> None:
+        """Ask the server ahead of time; see `RemoteFile`."""
+        self._remote.ask_early(None)
+
+    def take(self, piece: memoryview) -> None:
+        """Take the next bytes of the stream."""
+        self._content.update(piece)
+
+    async def settle(self, name: str, size: int) -> None:
+        """Compare. Raises VerifyError if the stream, `size` bytes, was not the file."""
+        try:
+            theirs = await self._remote.digest(size)
+        except CannotVerify as error:
+            if self._dialogue.options.verify == "always":
+                raise VerifyError(f"{name}: cannot be verified: {error}") from error
+            self._dialogue.notice_once(f"{name}: not verified: {error}")
+            return
+        if theirs != self._content.hexdigest():
+            algorithm = self._remote.method.algorithm
+            raise VerifyError(f"{name}: what came differs from the original ({algorithm})")
