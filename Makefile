@@ -6,6 +6,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 
 TEST_PACKAGES := curl lftp tnftp vsftpd iproute2 libbpf1
+LAB_PACKAGES := mininet iputils-ping aria2
 BPF_PACKAGES := clang llvm libbpf-dev
 BENCH_PACKAGES := $(TEST_PACKAGES) globus-gridftp-server-progs globus-gass-copy-progs
 
@@ -15,13 +16,17 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 KNOBS_ARGS ?=
 DEMO_ARGS ?=
+LAB_ARGS ?= all --quick
+LAB_RESULTS ?= lab-results
 
-BPF_OBJECTS := $(patsubst tuning/bpf/%.c,tuning/bpf/objects/%.bpf.o,$(wildcard tuning/bpf/*.c))
+BPF_OUT ?= tuning/bpf/objects
+BPF_OBJECTS := $(patsubst tuning/bpf/%.c,$(BPF_OUT)/%.bpf.o,$(wildcard tuning/bpf/*.c))
 
-.PHONY: help demo test check bench knobs bpf clean
+.PHONY: help demo lab test check bench knobs bpf bpf-objects clean
 
 help:
-	@echo "make demo    send a 256 MB file over 1 and over 8 connections, there and back"
+	@echo "make demo    send a file over 1 and over 8 connections; as root over an emulated satellite"
+	@echo "make lab     measure the published figures again, as root        (LAB_ARGS='A2 B4')"
 	@echo "make test    run the tests        (PYTEST_ARGS='-k striping')"
 	@echo "make check   formatter, linter, type checker"
 	@echo "make bench   compare with GridFTP, lftp, curl and cp        (BENCH_ARGS='--repeat 5')"
@@ -32,14 +37,22 @@ help:
 $(READY): setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, this is " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,lab]'
 	@touch $@
 
 demo: $(READY)
+	@[ "$$(id -u)" -ne 0 ] || sh tools/debian-packages.sh mininet
 	@$(VENV)/bin/python tools/demo.py $(DEMO_ARGS)
 
+# The report is written whatever failed, and says so; the target fails then.
+lab: $(READY)
+	@sh tools/debian-packages.sh $(sort $(LAB_PACKAGES) $(BENCH_PACKAGES))
+	@$(VENV)/bin/xftp-lab run $(LAB_ARGS) --results $(LAB_RESULTS); status=$$?; \
+	[ $$status -eq 0 ] || [ $$status -eq 1 ] || exit $$status; \
+	$(VENV)/bin/xftp-lab report --results $(LAB_RESULTS) && exit $$status
+
 test: $(READY)
-	@sh tools/debian-packages.sh $(TEST_PACKAGES)
+	@sh tools/debian-packages.sh $(TEST_PACKAGES) $(LAB_PACKAGES)
 	$(VENV)/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 check: $(READY)
@@ -58,10 +71,14 @@ knobs: $(READY)
 # The objects fit every kernel that describes its types (BTF), so users need no compiler.
 bpf:
 	@sh tools/debian-packages.sh $(BPF_PACKAGES)
-	@$(MAKE) --no-print-directory $(BPF_OBJECTS)
+	@$(MAKE) --no-print-directory bpf-objects
+	cd tuning/bpf && { echo "# $$(clang --version | head -n 1)"; sha256sum *.c *.h objects/*.bpf.o; } > objects/SHA256SUMS
 
+bpf-objects: $(BPF_OBJECTS)
+
+# SHA256SUMS tells a test, which may have no compiler, that the objects are of these sources.
 # DWARF is left out; what the loader reads (.BTF, .BTF.ext) stays.
-tuning/bpf/objects/%.bpf.o: tuning/bpf/%.c tuning/bpf/common.h tuning/bpf/standard.h
+$(BPF_OUT)/%.bpf.o: tuning/bpf/%.c tuning/bpf/common.h tuning/bpf/standard.h
 	@mkdir -p $(@D)
 	clang -target bpf -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -c $< -o $@
 	llvm-strip --strip-debug $@

@@ -25,3 +25,7 @@ class ExperimentError(LabError):
 
 class MissingToolError(LabError):
     """This machine lacks a program, a privilege or a kernel feature that the lab needs."""
+
+
+class LeftOutError(MissingToolError):
+    """A program that a single run needs is not installed: that run is left out."""

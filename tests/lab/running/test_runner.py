@@ -1,0 +1,168 @@
+"""The parent of all runs, with workers that compute only, or are made up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mininet_topos.errors import ExperimentError, MissingToolError
+from mininet_topos.experiments.outcome import Outcome
+from mininet_topos.experiments.registry import chosen
+from mininet_topos.running import results, runner
+from mininet_topos.running.runner import Job, Plan, Run, Watcher, check_machine, check_plan
+
+
+class Notes(Watcher):
+    """Remembers what was told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def started(self, job: Job) -> None:
+        self.lines.append(f"started {job.title}")
+
+    def again(self, job: Job, why: str) -> None:
+        self.lines.append(f"again {job.title}")
+
+    def wrote(self, path: Path) -> None:
+        self.lines.append(f"wrote {path.name}")
+
+
+def outcome_of(job: Job, **more: object) -> Outcome:
+    return Outcome(series=job.series, x=job.x, repeat=job.order.repeat, **more)  # type: ignore[arg-type]
+
+
+def plan(directory: Path, name: str = "A2", repeats: int = 1) -> Plan:
+    return Plan(experiments=chosen([name]), directory=directory, quick=True, repeats=repeats)
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Job], Outcome]], None]:
+    """Replace the workers."""
+
+    def replace(work: Callable[[Job], Outcome]) -> None:
+        async def run_job(job: Job) -> Outcome:
+            await asyncio.sleep(0)
+            return work(job)
+
+        monkeypatch.setattr(runner, "run_job", run_job)
+        monkeypatch.setattr(runner, "check_machine", lambda experiments: None)
+        monkeypatch.setattr(runner, "_algorithms", lambda plan: frozenset())
+
+    return replace
+
+
+def test_a_real_worker_gives_its_outcome(tmp_path: Path) -> None:
+    job = plan(tmp_path, "A8").jobs()[1]
+    outcome = asyncio.run(runner.run_worker(job))
+    assert outcome.values["value"] == pytest.approx(22, abs=0.5)
+    assert (outcome.series, outcome.x) == (job.series, job.x)
+
+
+def test_every_point_and_repeat_is_run_once_and_kept_in_order(
+    tmp_path: Path, made_up: Callable[[Callable[[Job], Outcome]], None]
+) -> None:
+    made_up(outcome_of)
+    notes = Notes()
+    assert Run(plan(tmp_path, repeats=2), notes).execute() == []
+    written = results.read(tmp_path / "A2.json")
+    assert [(o.x, o.repeat) for o in written.outcomes] == [
+        (x, repeat) for x in (1, 4, 8, 12) for repeat in (0, 1)
+    ]
+    assert (written.quick, written.repeats, written.complete) == (True, 2, True)
+    assert notes.lines.count("wrote A2.json") == 1
+
+
+def test_a_late_run_is_done_again_alone(
+    tmp_path: Path, made_up: Callable[[Callable[[Job], Outcome]], None]
+) -> None:
+    made_up(lambda job: outcome_of(job, kept_up=job.alone or job.x != 8))
+    notes = Notes()
+    assert Run(plan(tmp_path), notes).execute() == []
+    assert notes.lines[-2:] == ["started A2 XFTP 8 (again, alone)", "wrote A2.json"]
+    written = results.read(tmp_path / "A2.json")
+    assert [outcome.x for outcome in written.outcomes if outcome.alone] == [8]
+    assert all(outcome.kept_up for outcome in written.outcomes)
+
+
+def test_one_that_is_late_even_alone_is_kept_and_told(
+    tmp_path: Path, made_up: Callable[[Callable[[Job], Outcome]], None]
+) -> None:
+    made_up(lambda job: outcome_of(job, kept_up=job.x != 8))
+    failures = Run(plan(tmp_path), Notes()).execute()
+    assert failures == ["A2 XFTP 8 (again, alone): the emulator could not keep up, even alone"]
+    assert not results.read(tmp_path / "A2.json").outcomes[2].usable
+
+
+def test_a_run_that_fails_does_not_end_the_others(
+    tmp_path: Path, made_up: Callable[[Callable[[Job], Outcome]], None]
+) -> None:
+    made_up(lambda job: outcome_of(job, error="it broke" if job.x == 4 else ""))
+    assert Run(plan(tmp_path), Notes()).execute() == ["A2 XFTP 4: it broke"]
+    assert len(results.read(tmp_path / "A2.json").outcomes) == 4
+
+
+def test_an_interrupted_plan_keeps_what_is_whole(
+    tmp_path: Path, made_up: Callable[[Callable[[Job], Outcome]], None]
+) -> None:
+    def work(job: Job) -> Outcome:
+        if job.x == 4:
+            raise KeyboardInterrupt
+        return outcome_of(job)
+
+    made_up(work)
+    with pytest.raises(KeyboardInterrupt):
+        Run(plan(tmp_path), Notes()).execute()
+    kept = list(tmp_path.glob("*.json"))
+    assert all(not results.read(path).complete for path in kept)
+
+
+def test_a_worker_that_dies_is_a_failed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner.sys, "executable", "/bin/false")
+    job = plan(tmp_path, "A8").jobs()[0]
+    outcome = asyncio.run(runner.run_worker(job))
+    assert outcome.error == "the worker ended with 1: it said nothing"
+    assert not outcome.usable
+
+
+def test_a_cancelled_worker_is_told_to_tidy_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets SIGINT, not SIGKILL: the stand-in says so in a file."""
+    script, note, ready = tmp_path / "worker", tmp_path / "note", tmp_path / "ready"
+    script.write_text(
+        f"#!/bin/sh\ntrap 'echo tidied > {note}; exit 130' INT\necho > {ready}\n"
+        "while :; do sleep 0.05; done\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(runner.sys, "executable", str(script))
+
+    async def scene() -> None:
+        task = asyncio.create_task(runner.run_worker(plan(tmp_path, "A8").jobs()[0]))
+        async with asyncio.timeout(30):
+            while not ready.exists():  # noqa: ASYNC110 - a file has no event
+                await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scene())
+    assert note.read_text() == "tidied\n"
+
+
+def test_rows_that_run_need_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner.os, "geteuid", lambda: 1000)
+    check_machine(chosen(["A8"]))
+    with pytest.raises(MissingToolError, match="A2 needs root"):
+        check_machine(chosen(["A2"]))
+
+
+@pytest.mark.parametrize("numbers", [{"repeats": 0}, {"at_once": 0}])
+def test_numbers_that_cannot_be(tmp_path: Path, numbers: dict[str, int]) -> None:
+    with pytest.raises(ExperimentError, match="are none"):
+        check_plan(Plan(experiments=[], directory=tmp_path, **numbers))  # type: ignore[arg-type]

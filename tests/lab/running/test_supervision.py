@@ -1,0 +1,100 @@
+"""When flows are started, waited for and given up; and how links are made for a scenario."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mininet_topos.emulator.counters import LinkCounters, WayCounters
+from mininet_topos.errors import ExperimentError
+from mininet_topos.experiments.flows import Bulk
+from mininet_topos.experiments.spec import Scenario
+from mininet_topos.link_presets import hts_geo, leo
+from mininet_topos.running.lateness import kept_up, worst
+from mininet_topos.running.scenario import _supervise, link_spec
+
+
+class Fake:
+    """A program that is done a time after it began."""
+
+    def __init__(self, name: str, lasts_s: float, *, start_s: float = 0, background: bool = False):
+        self.flow = SimpleNamespace(name=name, start_s=start_s, background=background)
+        self.lasts_s = lasts_s
+        self.began_s: float | None = None
+
+    def begin(self) -> None:
+        self.began_s = time.monotonic()
+
+    def done(self) -> bool:
+        assert self.began_s is not None
+        return time.monotonic() - self.began_s >= self.lasts_s
+
+
+def supervise(*programs: Any, limit_s: float = 20) -> float:
+    began_s = time.monotonic()
+    _supervise(programs, began_s, limit_s)
+    return time.monotonic() - began_s
+
+
+def test_all_in_the_foreground_are_waited_for() -> None:
+    first, second = Fake("a", 0.1), Fake("b", 0.05, start_s=0.15)
+    assert supervise(first, second) >= 0.2
+    assert first.began_s is not None and second.began_s is not None
+    assert second.began_s - first.began_s >= 0.15
+
+
+def test_those_in_the_background_are_not() -> None:
+    endless = Fake("web", 1e9, background=True)
+    supervise(endless, Fake("a", 0.05))
+    assert endless.began_s is not None
+
+
+def test_one_that_takes_too_long_is_given_up() -> None:
+    with pytest.raises(ExperimentError, match="not done after 0 s: slow"):
+        supervise(Fake("slow", 1e9), limit_s=0.05)
+
+
+def scenario(**more: Any) -> Scenario:
+    return Scenario(topology="leo", flows=(Bulk(name="b", size_bytes=1),), seconds=1, **more)
+
+
+def test_acknowledgments_are_left_out_on_the_way_back_only() -> None:
+    spec = link_spec(hts_geo(), scenario(delayed_acks=True))
+    assert (spec.forward.delayed_acks, spec.backward.delayed_acks) == (False, True)
+    assert link_spec(hts_geo(), scenario()) == hts_geo()
+
+
+def counters(**more: Any) -> LinkCounters:
+    names = WayCounters.__dataclass_fields__
+    way = WayCounters(**{name: 0 for name in names} | more)
+    calm = WayCounters(**{name: 0 for name in names})
+    return LinkCounters(0.0, 1.0, calm, way, 0.0, 0.0, "normal")
+
+
+@pytest.mark.parametrize(
+    ("spec", "late", "good"),
+    [
+        (hts_geo(), {}, True),
+        (hts_geo(), {"most_lateness_s": 0.029}, True),  # 5% of 600 ms are 30
+        (hts_geo(), {"most_lateness_s": 0.031}, False),
+        (leo(), {"most_lateness_s": 0.0019}, True),  # of 40 ms: 2
+        (leo(), {"most_lateness_s": 0.003}, False),
+        (hts_geo(), {"mean_lateness_s": 0.0006}, False),
+        (hts_geo(), {"device_drops": 1}, False),
+    ],
+)
+def test_lateness_is_judged_by_the_round_trip_time(
+    spec: Any, late: dict[str, float], good: bool
+) -> None:
+    assert kept_up(spec, counters(**late)) is good
+
+
+def test_lateness_is_told_in_words() -> None:
+    late = {"most_lateness_s": 0.0312, "mean_lateness_s": 0.0006, "device_drops": 2}
+    calm = {"most_lateness_s": 0.0, "mean_lateness_s": 0.0, "device_drops": 0}
+    told = worst({"satellite": {"forward": calm, "backward": late}})
+    assert told == "up to 31.2 ms late, 0.60 ms on the average, 2 unread"
+    assert worst({}).startswith("up to 0.0 ms")
