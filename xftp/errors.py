@@ -98,6 +98,10 @@ class RecordError(XftpError):
     reply_code = 451
 
 
+class VerifyError(XftpError):
+    """What arrived is not what was sent, by the hashes of both ends."""
+
+
 # -- files on this side -----------------------------------------------------------------------
 
 

@@ -102,12 +102,41 @@ def said_by(diagnosis: Diagnosis, width: int = 80) -> str:
     return "\n".join(diagnosis_lines(diagnosis, width))
 
 
+def said_ok(diagnosis: Diagnosis) -> bool:
+    return "Everything of xftp can be used here." in said_by(diagnosis)
+
+
 def test_a_machine_that_has_everything(make: Make) -> None:
     diagnosis = diagnose(make())
     assert [each for each in diagnosis.checks if each.state is not State.OK] == []
     assert all(each.command is None for each in diagnosis.checks)
     assert diagnosis.exit_status == 0
+    assert replace(diagnosis, is_strict=True).exit_status == 0
     assert said_by(diagnosis).endswith("Everything of xftp can be used here.")
+
+
+def test_algorithms_that_are_not_loaded_are_no_failure(make: Make) -> None:
+    """One command for one missing thing."""
+    machine = make({AVAILABLE: "reno cubic", ALLOWED: "reno cubic"}, user_id=NOBODY)
+    diagnosis = diagnose(machine)
+    assert [each.name for each in diagnosis.missing] == ["xftp's algorithms"]
+    assert diagnosis.exit_status == 0
+    assert replace(diagnosis, is_strict=True).exit_status == 1
+    commands = [each.command for each in diagnosis.checks if each.command is not None]
+    assert len(commands) == len(set(commands)) == 1
+    said = said_by(diagnosis)
+    assert said.endswith("Files can be transferred. Missing for tuning: xftp's algorithms.")
+
+
+def test_strict_on_the_command_line() -> None:
+    loose, strict = (
+        CliRunner().invoke(xftp_command, ["doctor", "--json", *option])
+        for option in ([], ["--strict"])
+    )
+    checks = [each for each in json.loads(strict.output)["checks"] if each["need"] != Need.LAB]
+    assert strict.exit_code == (1 if any(each["state"] != "ok" for each in checks) else 0)
+    assert loose.exit_code <= strict.exit_code
+    assert json.loads(strict.output)["exit_status"] == strict.exit_code
 
 
 @pytest.mark.parametrize(
@@ -214,7 +243,16 @@ def test_a_machine_that_has_everything(make: Make) -> None:
             "not compiled",
             "make bpf",
         ),
-        ({AVAILABLE: "reno"}, {}, "initial window", "missing", "needs an alg", "doctor --fix"),
+        ({AVAILABLE: "reno"}, {}, "initial window", "limited", "by a route's initcwnd", None),
+        (
+            {AVAILABLE: "reno", "proc/self/status": capabilities()},
+            {"user_id": NOBODY},
+            "initial window",
+            "missing",
+            "with xftp's algorithms only",
+            None,
+        ),
+        ({AVAILABLE: "reno", BTF: None}, {}, "xftp's algorithms", "missing", "takes none", None),
         (
             {},
             {"parameters_problem": lambda name: f"{name} is wrong"},
@@ -253,14 +291,7 @@ def test_a_machine_that_has_everything(make: Make) -> None:
             "dnf install libbpf",
         ),
         ({}, {"user_id": NOBODY}, "right to load BPF", "limited", "root only", None),
-        (
-            {AVAILABLE: "reno"},
-            {"user_id": NOBODY},
-            "right to load BPF",
-            "limited",
-            "root only",
-            "doctor --fix",
-        ),
+        ({AVAILABLE: "reno"}, {"user_id": NOBODY}, "right to load BPF", "limited", "only", None),
         (
             {"proc/self/status": capabilities(12, 39)},
             {},
@@ -293,7 +324,9 @@ def test_what_the_product_needs(
     assert check.state == state
     assert words in check.found
     assert check.command is None if command is None else command in (check.command or "")
-    assert diagnosis.exit_status == 1 if state == "missing" else True
+    is_needed = check.need is Need.TRANSFERS and state == "missing"
+    assert diagnosis.exit_status == (1 if is_needed else 0)
+    assert replace(diagnosis, is_strict=True).exit_status == (0 if said_ok(diagnosis) else 1)
     assert (name in [each.name for each in diagnosis.missing]) == (state == "missing")
 
 
@@ -473,7 +506,8 @@ def test_the_json_of_this_machine() -> None:
     values = json.loads(done.output)
     assert set(values) == {"version", "exit_status", "missing", "checks", "fix"}
     assert (values["version"], values["fix"]) == (1, None)
-    assert values["exit_status"] == done.exit_code == (1 if values["missing"] else 0)
+    lacks = [e for e in values["checks"] if e["need"] == "transfers" and e["state"] == "missing"]
+    assert values["exit_status"] == done.exit_code == (1 if lacks else 0)
     for need, names in EXPECTED_NAMES.items():
         assert [each["name"] for each in values["checks"] if each["need"] == need] == names
     for each in values["checks"]:

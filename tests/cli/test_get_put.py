@@ -132,14 +132,20 @@ def test_an_existing_file_is_refused_without_a_terminal(xftp: Client, place: Pla
 
 
 @pytest.mark.parametrize(
-    ("choice", "content"), [("--overwrite", b"abcdef"), ("--skip", b"xyz"), ("--resume", b"xyzdef")]
+    ("choice", "content"),
+    [
+        ("--overwrite", b"abcdef"),
+        ("--skip", b"xyz"),
+        ("--resume --no-verify", b"xyzdef"),
+        ("--resume", b"abcdef"),  # what was there is compared too, and mended
+    ],
 )
 def test_choices_for_an_existing_file(
     xftp: Client, place: Place, choice: str, content: bytes
 ) -> None:
     (place.path / "file").write_bytes(b"abcdef")
     (xftp.here / "file").write_bytes(b"xyz")
-    xftp("get", choice, place.url_of("file"))
+    xftp("get", *choice.split(), place.url_of("file"))
     assert (xftp.here / "file").read_bytes() == content
 
 
@@ -237,6 +243,7 @@ def test_upload_that_is_complete_is_left_and_another_version_refused(
     xftp: Client, place: Place
 ) -> None:
     (xftp.here / "file").write_bytes(b"abcdef")
+    os.utime(xftp.here / "file", (1_000_000_000, 1_000_000_000))
     xftp("put", "file", place.url)
     xftp("put", "--resume", "file", place.url)
     (place.path / "file").write_bytes(b"ABCDEF")

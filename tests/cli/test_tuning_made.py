@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.tuning.support import payload_bps
 from tuning import AUTO, PROFILES, SocketTuning
 from tuning.congestion import CongestionError
 from tuning.planning import buffer_bytes, initial_window_for
 from tuning.sockopts import MAX_PACING_RATE_BPS, MIN_PACING_RATE_BPS
-from xftp.cli.tuning import RENTED, ClientTuning, CurrentParameters, ObservedTuner, Wish, loaded
+from xftp.cli.observed import CurrentParameters, ObservedTuner
+from xftp.cli.tuning import RENTED, ClientTuning, Wish, loaded
 from xftp.client.options import Direction
 from xftp.errors import TuningRefused
 from xftp.protocol.options import MultOptions
@@ -184,7 +186,7 @@ def test_the_client_gives_both_sides(sock: socket.socket) -> None:
     seen = own.observe(sock)
     assert seen["congestion"] == KERNELS_OWN
     assert seen["send_buffer_bytes"] == 70_000
-    assert seen["pacing_rate_bps"] == 2_000_000
+    assert seen["pacing_rate_bps"] == payload_bps(2_000_000)
     assert asked == MultOptions(
         congestion=KERNELS_OWN, send_buffer_bytes=70_000, rate_bps=8_000_000
     )
@@ -266,8 +268,8 @@ def test_parameters_are_opened_anew_when_algorithms_are_loaded_anew(
         return opened[-1]
 
     pin = tmp_path / "parameters"
-    monkeypatch.setattr(f"{MADE}.host.PARAMETERS_PIN", pin)
-    monkeypatch.setattr(f"{MADE}.ParameterMap", open_map)
+    monkeypatch.setattr("xftp.cli.observed.host.PARAMETERS_PIN", pin)
+    monkeypatch.setattr("xftp.cli.observed.ParameterMap", open_map)
     current = CurrentParameters()
     assert current.get() is None
     pin.touch()

@@ -105,15 +105,24 @@ class ScriptedServer:
         self.writers.append(writer)
         self.sessions += 1
         talk = Conversation(self, (reader, writer))
-        if self.greeting is not None:
-            talk.say(self.greeting)
         with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-            while line := await reader.readline():
+            await self.greet(talk)
+            async for line in self.lines(reader):
                 text = line.decode("utf-8", "surrogateescape").removesuffix("\r\n")
                 self.heard.append(text)
                 verb, _, argument = text.partition(" ")
                 await self._answer(talk, verb, argument)
         writer.close()
+
+    async def greet(self, talk: Conversation) -> None:
+        """Say what is said first."""
+        if self.greeting is not None:
+            talk.say(self.greeting)
+
+    async def lines(self, reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+        """Give the lines that this server takes notice of."""
+        while line := await reader.readline():
+            yield line
 
     async def _answer(self, talk: Conversation, verb: str, argument: str) -> None:
         handler = self.script.get(verb, "502 not here")
@@ -155,10 +164,12 @@ BASIC: dict[str, Handler] = {
 
 @contextlib.asynccontextmanager
 async def scripted(
-    script: dict[str, Handler] | None = None, **settings: Any
+    script: dict[str, Handler] | None = None,
+    kind: type[ScriptedServer] = ScriptedServer,
+    **settings: Any,
 ) -> AsyncIterator[ScriptedServer]:
     """Run a scripted server."""
-    server = ScriptedServer({**BASIC, **(script or {})}, **settings)
+    server = kind({**BASIC, **(script or {})}, **settings)
     listener = await asyncio.start_server(server.serve, HOST, 0)
     server.port = listener.sockets[0].getsockname()[1]
     try:

@@ -15,6 +15,7 @@ LONG_REPLY = "211-first\r\n 211 not the last\r\n211-more\r\n211 last"
 async def connected(server: ScriptedServer, **options: object) -> Control:
     control = Control(Options(**options))  # type: ignore[arg-type]
     await control.connect(HOST, server.port)
+    await control.greet()
     return control
 
 
@@ -174,8 +175,9 @@ async def test_a_reply_that_nobody_asked_for_is_dropped() -> None:
 async def test_a_greeting_that_is_none_is_a_failed_connection(greeting: str, said: str) -> None:
     async with scripted(greeting=greeting) as server:
         control = Control(Options())
+        await control.connect(HOST, server.port)
         with pytest.raises(ConnectError, match=said):
-            await control.connect(HOST, server.port)
+            await control.greet()
         await control.wait_closed()
 
 

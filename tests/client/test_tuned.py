@@ -53,9 +53,12 @@ async def test_both_sides_are_set(root: Path, tmp_path: Path, count: int, passiv
     assert maker.told == [("download", count), ("upload", count)]
     assert all(rtt_s is not None and 0 < rtt_s < 1 for rtt_s in maker.rtts_s)
     announced = count if passive and count > 1 else None
-    assert {granted for granted, _ in tuner.applied} == {replace(ASKED, connections=announced)}
+    replaces = 1 if count > 1 else None
+    expected = replace(ASKED, connections=announced, replaces=replaces)
+    assert {granted for granted, _ in tuner.applied} == {expected}
     assert {connections for _, connections in tuner.applied} == {count}
     assert set(maker.own.ports) == {0}
+    assert maker.own.closed >= 2, "what was changed of the machine is put back"
     assert len(maker.own.ports) == 2 * (count if passive else 1)  # of a listener: itself only
     for report in (down, up):
         assert [each.socket for each in report.connections] == [{"congestion": "observed"}] * count
@@ -119,7 +122,7 @@ async def test_a_server_without_a_tuner(root: Path, tmp_path: Path) -> None:
     assert notices == [
         "the server does not let its sockets be set: Congestion, InitialWindow, Rate, SendBuffer"
     ]
-    assert trace.count("> OPTS MULT Connections=2;") == 2
+    assert trace.count("> OPTS MULT Connections=2;Replace=1;") == 2
 
 
 async def test_streams_and_listings_are_set_too(root: Path) -> None:

@@ -280,7 +280,7 @@ async def test_the_way_back_to_one_connection_is_set_for_one(tmp_path: Path) -> 
 async def test_a_maker_may_refuse(tmp_path: Path) -> None:
     class Refusing(Maker):
         def __call__(
-            self, direction: Direction, connections: int, rtt_s: float | None
+            self, direction: Direction, connections: int, rtt_s: float | None, peer_host: str
         ) -> tuple[Tuning, MultOptions]:
             raise TuningRefused("not like this")
 

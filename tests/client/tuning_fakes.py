@@ -24,12 +24,16 @@ class Own:
 
     ports: list[int] = field(default_factory=list)
     """Of each socket when it was set: 0 before bind, connect and listen."""
+    closed: int = 0
 
     def apply(self, sock: socket.socket) -> None:
         self.ports.append(sock.getsockname()[1])
 
     def observe(self, sock: socket.socket) -> Mapping[str, object]:
         return {"congestion": "observed", "min_rtt_s": None}
+
+    def close(self) -> None:
+        self.closed += 1
 
 
 @dataclass
@@ -42,7 +46,7 @@ class Maker:
     rtts_s: list[float | None] = field(default_factory=list)
 
     def __call__(
-        self, direction: Direction, connections: int, rtt_s: float | None
+        self, direction: Direction, connections: int, rtt_s: float | None, peer_host: str
     ) -> tuple[Tuning, MultOptions]:
         self.told.append((direction, connections))
         self.rtts_s.append(rtt_s)
@@ -57,11 +61,11 @@ class FakeTuner:
     most: int = 10**9
     applied: list[tuple[MultOptions, int]] = field(default_factory=list)
 
-    def grant(self, asked: MultOptions) -> MultOptions:
+    def grant(self, asked: MultOptions, peer_host: str) -> MultOptions:
         size = asked.send_buffer_bytes
         return replace(asked, send_buffer_bytes=size and min(size, self.most))
 
-    def tuning(self, granted: MultOptions, connections: int) -> Tuning:
+    def tuning(self, granted: MultOptions, connections: int, peer_host: str) -> Tuning:
         tuner = self
 
         class Theirs(Own):

@@ -363,3 +363,18 @@ def test_session_goes_on_after_an_error(site: Site) -> None:
 
     assert ended.output == data
     assert site.session_count() == 1
+
+
+# -- hashes --------------------------------------------------------------------------------------
+
+
+def test_hashes_by_quote(site: Site) -> None:
+    data = site.give("a.bin", 123_456)
+    asked = ["-OPTS HASH MD5", "-RANG 10 49", "-HASH a.bin", "-XSHA1 a.bin"]
+    quotes = [word for command in asked for word in ("-Q", command)]
+
+    said = curl(site, *quotes, f"{site.url}/a.bin")
+
+    assert said.output == data
+    assert f"213 MD5 10-49 {hashlib.md5(data[10:50]).hexdigest()} a.bin" in said.errors
+    assert f"250 {hashlib.sha1(data).hexdigest().upper()}" in said.errors

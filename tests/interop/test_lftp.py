@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from pathlib import Path
 
 import pytest
@@ -363,3 +365,20 @@ def test_missing_file(site: Site) -> None:
 
     assert ended.code == 1
     assert "550" in ended.errors
+
+
+# -- hashes --------------------------------------------------------------------------------------
+
+
+def test_hashes_by_quote(site: Site) -> None:
+    data = site.give("some name.bin", 123_456)
+    path = "some name.bin"
+    said = lftp(
+        site,
+        "quote OPTS HASH CRC32",
+        "quote RANG 0 99",
+        f"quote HASH {path}",
+        f"quote XSHA256 {path}",
+    ).text
+    assert f"213 CRC32 0-99 {zlib.crc32(data[:100]):08x} {path}" in said
+    assert f"250 {hashlib.sha256(data).hexdigest().upper()}" in said

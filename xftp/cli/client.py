@@ -14,10 +14,12 @@ from xftp.client.url import FtpUrl, parse_url
 from xftp.errors import ArgumentError
 
 from .local_commands import doctor_command, plan_command
+from .mirror_options import mirror_options
 from .running import guarded, prepare_streams, run
 from .settings import (
     Settings,
     json_option,
+    moving_options,
     session_options,
     settings_from,
     strict_option,
@@ -108,6 +110,29 @@ def put_command(context: click.Context, /, files: Sequence[str], url: str, **val
     target = _last_url(url)
     check_uploads(files, target, settings)
     context.exit(run(lambda: put_files(files, target, settings)))
+
+
+@xftp_command.command("mirror")
+@moving_options
+@tuning_options
+@strict_option
+@mirror_options
+@session_options
+@click.argument("source")
+@click.argument("target")
+@click.pass_context
+def mirror_command(
+    context: click.Context, /, source: str, target: str, **values: Any
+) -> None:
+    """Make the directory TARGET like SOURCE, one of which is a URL; move only what changed.
+
+    A file has changed if its size or its time differs. Symbolic links are left out.
+    """
+    from .mirror import mirror_files, mirror_order
+
+    order = mirror_order(source, target, values)
+    settings = settings_from(values)
+    context.exit(run(lambda: mirror_files(order, settings)))
 
 
 @xftp_command.command("ls")

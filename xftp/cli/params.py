@@ -15,14 +15,19 @@ _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmgt]?)(bit)?(?:/s)?", re.IGNORECASE
 _MAX_DIGITS = 9
 
 
-def connection_count(_: click.Context, param: click.Parameter, text: str) -> int:
-    """Read a number of data connections; the limits are applied later and said.
+AUTO = "auto"
+
+
+def connection_count(_: click.Context, param: click.Parameter, text: str) -> int | None:
+    """Read a number of data connections, None for "auto"; the limits are applied later and said.
 
     Raises click.BadParameter.
     """
+    if text.lower() == AUTO:
+        return None
     if not re.fullmatch(r"[0-9]+", text) or not text.strip("0"):
         raise click.BadParameter(
-            f"the number of connections is a whole number from 1 upward, not {text!r}"
+            f"the number of connections is a whole number from 1 upward, or auto, not {text!r}"
         )
     return int(text[:_MAX_DIGITS])  # whatever has more digits is beyond every limit too
 

@@ -17,7 +17,7 @@ from xftp.client.options import Existing
 from xftp.client.session import Session
 from xftp.client.streams import descriptor_producer
 from xftp.client.url import FtpUrl
-from xftp.errors import FileError, ReplyError, TransferAborted, XftpError, file_error
+from xftp.errors import FileError, LoginError, ReplyError, TransferAborted, XftpError, file_error
 from xftp.transport.report import TransferReport
 
 from .existing import choose, refusal
@@ -145,6 +145,8 @@ async def is_directory(session: Session, path: str) -> bool:
         here = await session.pwd()
         await session.cwd(path)
         await session.cwd(here)
+    except LoginError:
+        raise
     except XftpError:
         return False
     return True

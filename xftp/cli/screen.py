@@ -67,8 +67,18 @@ class Screen:
         if self.quiet or not self._says_success:
             return
         self._say(summary(name, report))
-        for each in report.connections if self.verbose else ():
+        if not self.verbose:
+            return
+        for each in report.connections:
             self._say(f"  {connection_summary(each, report.seconds)}")
+        sender = report.sender
+        for each in sender.connections if sender is not None else ():
+            self._say(f"  server's {connection_summary(each, report.seconds)}")
+
+    def summary(self, sentence: str) -> None:
+        """Say what a command came to, where a person looks on."""
+        if self._says_success:
+            self._say(sentence)
 
     def _say(self, line: str) -> None:
         line = printable(line)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 
+import platformdirs
+
+from xftp.client.memory import MemoryFile
 from xftp.client.options import Options, TuningMaker
 from xftp.client.session import Session, open_session
 from xftp.client.url import FtpUrl
 from xftp.errors import XftpError
+from xftp.protocol.options import MULT_LIMIT
 
+from .automatic import AutoConnections
 from .credentials import find_login
 from .screen import Screen
 from .settings import Settings
+from .supposed import SupposedTuning, may_suppose
 from .terminal import can_ask
 from .tuning import ClientTuning, Wish
 
@@ -21,22 +28,33 @@ def options_of(settings: Settings, screen: Screen) -> Options:
 
     Raises TuningRefused for sockets that cannot be set as asked, if that is strict.
     """
+    wish = _wish(settings)
+    made = _tuning(wish, settings, screen)
     return Options(
-        tuning=_tuning(settings, screen),
+        tuning=made,
+        supposing=None if settings.no_memory else _supposing(wish, made),
         strict_tuning=settings.strict_tuning,
-        connections=settings.connections,
+        connections=settings.connections or MULT_LIMIT,
+        auto=AutoConnections(wish) if settings.connections is None else None,
         passive=settings.passive,
+        assume_xftpd=settings.assume_xftpd,
+        memory=None if settings.no_memory else _memory(screen),
         family=settings.family,
         limit_rate=settings.limit_rate,
         retries=settings.retries,
+        verify=settings.verify,
+        report_sender=settings.json or settings.verbose,
         trace=screen.trace,
         notice=screen.notice,
     )
 
 
-def _tuning(settings: Settings, screen: Screen) -> TuningMaker:
-    """Make the settings of the data sockets, and say what this machine does not grant."""
-    wish = Wish(
+def _memory(screen: Screen) -> MemoryFile:
+    return MemoryFile(platformdirs.user_cache_path("xftp") / "paths.json", screen.trace)
+
+
+def _wish(settings: Settings) -> Wish:
+    return Wish(
         profile=settings.profile,
         rate_bps=settings.link_rate_bps,
         send_buffer_bytes=settings.send_buffer_bytes,
@@ -44,9 +62,20 @@ def _tuning(settings: Settings, screen: Screen) -> TuningMaker:
         congestion=settings.congestion,
         initial_window_segments=settings.initial_window_segments,
     )
+
+
+def _tuning(wish: Wish, settings: Settings, screen: Screen) -> ClientTuning:
+    """Make the settings of the data sockets, and say what this machine does not grant."""
     made = ClientTuning(wish, screen.notice, strict=settings.strict_tuning)
     made.check()
     return made
+
+
+def _supposing(wish: Wish, made: TuningMaker) -> Callable[[float], TuningMaker] | None:
+    """Give what makes the settings for a rate that is supposed, if one may be."""
+    if not may_suppose(wish):
+        return None
+    return lambda rate_bps: SupposedTuning(wish, made, rate_bps)
 
 
 class Sessions:
@@ -78,7 +107,7 @@ class Sessions:
             await session.wait_closed()
 
     async def get(self, url: FtpUrl) -> Session:
-        """Give a session that is logged in at the server of `url`.
+        """Give a session with the server of `url`, whose login may leave with the next command.
 
         Raises ConnectError and LoginError; for the same server again without a new try, as a
         password that is wrong does not become right.
@@ -87,6 +116,8 @@ class Sessions:
         if place == self._place:
             if self._failure is not None:
                 raise self._failure
+            if self._session is not None and self._session.login_error is not None:
+                raise self._session.login_error
             if self._session is not None and not self._session.is_closed:
                 return self._session
         if self._session is not None:
@@ -108,5 +139,5 @@ class Sessions:
             may_ask=self._may_ask,
         )
         return await open_session(
-            url, user=login.user, password=login.password, options=self._options
+            url, user=login.user, password=login.password, options=self._options, defer=True
         )

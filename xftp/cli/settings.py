@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from xftp.client.options import Existing, Family
-from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS
+from xftp.client.options import Existing, Family, Verify
 
 from .params import (
+    AUTO,
     algorithm,
     buffer_size,
     connection_count,
@@ -41,14 +41,20 @@ class Settings:
     passive: bool = True
     """Connect to the server for data."""
 
+    assume_xftpd: bool = False
+    """The server is one of our own kind: send the first commands before its greeting."""
+
+    no_memory: bool = False
+    """Neither use nor keep what is learnt of servers and paths."""
+
     verbose: bool = False
     """Show the control connection and every data connection."""
 
     quiet: bool = False
     """Show errors only."""
 
-    connections: int = MULT_DEFAULT_CONNECTIONS
-    """Data connections wanted."""
+    connections: int | None = None
+    """Data connections wanted; None: as many as pay."""
 
     limit_rate: float | None = None
     """Bytes per second of one transfer; None: no limit."""
@@ -61,6 +67,9 @@ class Settings:
 
     preserve_times: bool = True
     """Give the copy the time of the original."""
+
+    verify: Verify = "auto"
+    """Compare hashes of both ends after a transfer."""
 
     json: bool = False
     """Print reports on standard output."""
@@ -105,12 +114,39 @@ def session_options(command: Command) -> Command:
         ),
         click.option("-4", "family", flag_value="ipv4", help="Use IPv4 only."),
         click.option("-6", "family", flag_value="ipv6", help="Use IPv6 only."),
+        click.option(
+            "--assume-xftpd",
+            is_flag=True,
+            help="The server is xftpd: spare a round trip even if it is not remembered.",
+        ),
+        click.option(
+            "--no-memory",
+            is_flag=True,
+            help="Do not remember servers and paths, and do not use what is remembered.",
+        ),
         click.option("-v", "--verbose", is_flag=True, help="Show the control connection."),
         click.option("-q", "--quiet", is_flag=True, help="Show errors only."),
     )
 
 
 def transfer_options(command: Command) -> Command:
+    """Add the options of everything that moves files one by one."""
+    return moving_options(existing_options(command))
+
+
+def existing_options(command: Command) -> Command:
+    """Add the options that say what becomes of a file that is there."""
+    return _with(
+        command,
+        click.option("--overwrite", "existing", flag_value="overwrite", help="Replace files."),
+        click.option(
+            "--resume", "existing", flag_value="resume", help="Go on where a transfer stopped."
+        ),
+        click.option("--skip", "existing", flag_value="skip", help="Leave files that are there."),
+    )
+
+
+def moving_options(command: Command) -> Command:
     """Add the options of everything that moves files."""
     return _with(
         command,
@@ -119,9 +155,9 @@ def transfer_options(command: Command) -> Command:
             "--connections",
             metavar="N",
             callback=connection_count,
-            default=str(MULT_DEFAULT_CONNECTIONS),
+            default=AUTO,
             show_default=True,
-            help="Data connections for one file; cut to what both ends allow.",
+            help="Data connections for one file, cut to what both ends allow, or as many as pay.",
         ),
         click.option(
             "--limit-rate",
@@ -136,17 +172,28 @@ def transfer_options(command: Command) -> Command:
             metavar="N",
             help="Connect again and go on, up to N times, when the connection is lost.",
         ),
-        click.option("--overwrite", "existing", flag_value="overwrite", help="Replace files."),
-        click.option(
-            "--resume", "existing", flag_value="resume", help="Go on where a transfer stopped."
-        ),
-        click.option("--skip", "existing", flag_value="skip", help="Leave files that are there."),
         click.option(
             "--preserve-times/--no-preserve-times",
             default=True,
             help="Give the copy the time of the original (default), or not.",
         ),
+        click.option(
+            "--verify/--no-verify",
+            default=None,
+            callback=_verify,
+            help="Compare the hashes of both ends and mend what differs. Default where the server"
+            " has HASH: it costs no round trip with xftpd, one with others, and a second of one"
+            " core at both ends for a gigabyte or two; worth leaving out only on a fast network"
+            " that is trusted. --verify also tries older commands (XSHA256, XMD5, XCRC), and"
+            " refuses to transfer where there is none.",
+        ),
     )
+
+
+def _verify(_: click.Context, param: click.Parameter, wanted: bool | None) -> Verify | None:
+    if wanted is None:
+        return None
+    return "always" if wanted else "never"
 
 
 def tuning_options(command: Command) -> Command:

@@ -118,11 +118,13 @@ async def status(state: ShellState, _: list[str]) -> None:
     session, settings = state.session, state.settings
     if session is None or session.is_closed:
         print("not connected")
-        count = settings.connections
+        count = str(settings.connections or "auto")
     else:
         who = "logged in" if session.is_logged_in else "not logged in"
         print(f"connected to {session.url.host}, port {session.url.port}, {who}")
-        count = session.connections
+        count = str(session.connections)
+        if settings.connections is None:
+            count = f"auto, up to {count}"
     limit = rate_text(settings.limit_rate) if settings.limit_rate else "no limit"
     print(f"connections for one file: {count}")
     print(f"type: {'ascii' if state.type == 'A' else 'binary'}; rate: {limit}")

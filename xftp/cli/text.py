@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from xftp.protocol.listings import RECENT_S, Entry
 from xftp.transport.report import ConnectionReport, TransferReport
@@ -79,12 +79,22 @@ def connection_summary(connection: ConnectionReport, seconds: float) -> str:
         words.append(str(had["congestion"]))
     if "initial_window_segments" in had:
         words.append(f"initial window {had['initial_window_segments']}")
+    words.extend(_buffers_text(had))
     if connection.rtt_s is not None:
         words.append(f"RTT {_rtt_text(connection.rtt_s)}{_least_text(had.get('min_rtt_s'))}")
     if connection.retransmits is not None:
         again = connection.retransmits
         words.append(f"{again} segment{'' if again == 1 else 's'} sent again")
+    delivered = had.get("delivery_rate_bps")
+    if isinstance(delivered, int):
+        words.append(f"delivered at {rate_text(delivered / 8)}")
     return f"connection {connection.number}: {', '.join(words)}"
+
+
+def _buffers_text(had: Mapping[str, object]) -> list[str]:
+    sizes = (had.get("send_buffer_bytes"), had.get("receive_buffer_bytes"))
+    told = [size_text(size) for size in sizes if isinstance(size, int)]
+    return [f"buffers {' and '.join(told)}"] if len(told) == 2 else []
 
 
 def _least_text(min_rtt_s: object) -> str:

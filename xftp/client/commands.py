@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from xftp.errors import ArgumentError, PeerError
 from xftp.protocol.commands import format_command
 from xftp.protocol.listings import Entry
 from xftp.protocol.replies import Reply
 
+from .comparing import remote_digests
 from .dialogue import Dialogue, reply_error
 from .facts import parse_modified, parse_size
+from .hashes import CannotVerify, Method
 from .listing import fetch_text, list_entries
 from .text import printable
 
@@ -29,25 +33,31 @@ class ServerCommands:
         self._walk: list[tuple[str, str]] = []
         """The way to the working directory, to go it again on a new connection."""
 
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[Dialogue]:
+        """Have the dialogue for oneself."""
+        async with self._dialogue.lock:
+            yield self._dialogue
+
     # -- files and directories ---------------------------------------------------------------------
 
     async def list(self, path: str = "") -> list[Entry]:
         """List a directory, without "." and ".."; names are as the server gave them."""
-        async with self._dialogue.lock:
-            return await list_entries(self._dialogue, path)
+        async with self._turn() as dialogue:
+            return await list_entries(dialogue, path)
 
     async def list_text(self, path: str = "") -> str:
         """List a directory for people: what LIST sends, with line feeds, not fit for a terminal
         before what steers it is taken out."""
-        async with self._dialogue.lock:
-            listing = await fetch_text(self._dialogue, path)
+        async with self._turn() as dialogue:
+            listing = await fetch_text(dialogue, path)
         return listing.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
 
     async def size(self, path: str) -> int:
         """Give the size of a remote file in bytes."""
-        async with self._dialogue.lock:
-            await self._dialogue.ensure_type("I")
-            reply = await self._dialogue.demand("SIZE", path)
+        async with self._turn() as dialogue:
+            await dialogue.ensure_type("I")
+            reply = await dialogue.demand("SIZE", path)
         size = parse_size(reply)
         if size is None:
             raise PeerError("the reply to SIZE holds no size")
@@ -59,6 +69,16 @@ class ServerCommands:
         if modified is None:
             raise PeerError("the reply to MDTM holds no time")
         return modified
+
+    async def digests(
+        self, files: Sequence[tuple[str, int]]
+    ) -> tuple[Method, Sequence[str | CannotVerify]]:
+        """Ask for the hashes of remote files, given as paths and sizes in bytes.
+
+        Raises VerifyError if the server tells none.
+        """
+        async with self._turn() as dialogue:
+            return await remote_digests(dialogue, files)
 
     async def cwd(self, path: str) -> None:
         """Change the working directory."""
@@ -96,20 +116,20 @@ class ServerCommands:
         """Rename a file or directory."""
         check_path(old)
         check_path(new)
-        async with self._dialogue.lock:
-            reply = await self._dialogue.ask("RNFR", old)
+        async with self._turn() as dialogue:
+            reply = await dialogue.ask("RNFR", old)
             if not reply.is_intermediate:
                 raise reply_error(reply, "RNFR")
-            await self._dialogue.demand("RNTO", new)
+            await dialogue.demand("RNTO", new)
 
     # -- the rest ----------------------------------------------------------------------------------
 
     async def quote(self, command: str) -> Reply:
         """Send a command as it is and give the reply, whatever it is."""
         verb, _, argument = command.partition(" ")
-        async with self._dialogue.lock:
-            reply = await self._dialogue.ask(verb.upper(), argument)
-            self._dialogue.forget_type()
+        async with self._turn() as dialogue:
+            reply = await dialogue.ask(verb.upper(), argument)
+            dialogue.forget_type()
         return reply
 
     async def status(self, path: str = "") -> str:
@@ -132,8 +152,8 @@ class ServerCommands:
         await self._command("NOOP")
 
     async def _command(self, verb: str, argument: str = "") -> Reply:
-        async with self._dialogue.lock:
-            return await self._dialogue.demand(verb, argument)
+        async with self._turn() as dialogue:
+            return await dialogue.demand(verb, argument)
 
 
 def check_path(path: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections import deque
 from collections.abc import Callable, Collection
 from typing import Any
@@ -18,6 +19,7 @@ import aioftp
 from xftp.errors import ConnectError, PeerError, XftpError
 from xftp.protocol.commands import Command, format_command
 from xftp.protocol.replies import Reply, ReplyParser
+from xftp.transport.sockets import socket_state
 
 from .dialling import dial
 from .options import Options
@@ -27,6 +29,10 @@ _READ_BYTES = 65536
 _SECRET = frozenset({"PASS", "ACCT"})
 _CLOSING = 421
 """Service not available, closing control connection (RFC 959 section 4.2); fits any command."""
+
+
+class SessionEnded(ConnectError):
+    """The server has ended the session and said so (421)."""
 
 
 class Answer:
@@ -89,28 +95,49 @@ class Control(aioftp.BaseClient):
         self._pending: deque[Answer] = deque()
         self._reader: asyncio.Task[None] | None = None
         self._lost: XftpError | None = None
+        self._welcome: Answer | None = None
+        self._where = ""
         self.greeting = ""
+        """The text of the greeting, once `greet` was awaited."""
         self.peer_host = ""
         self.local_host = ""
 
     # -- the connection ------------------------------------------------------------------------
 
     async def connect(self, host: str, port: int = aioftp.DEFAULT_PORT) -> None:
-        """Connect and read the greeting. Raises ConnectError."""
+        """Connect, and leave the greeting to `greet`: commands may be sent before. Raises
+        ConnectError."""
         await super().connect(host, port)
         writer = self.stream.writer
         self.peer_host = writer.get_extra_info("peername")[0]
         self.local_host = writer.get_extra_info("sockname")[0]
         self.trace(f"* connected to {self.peer_host} port {port}")
-        greeting = self._expect(None)
+        self._where = f"{host} port {port}"
+        self._welcome = self._expect(None)
         self._reader = asyncio.create_task(self._read())
+
+    async def greet(self) -> None:
+        """Wait for the greeting. Raises ConnectError."""
+        if self._welcome is None:
+            return
         try:
-            reply = await greeting.wait_final(self._options.reply_timeout_s)
+            reply = await self._welcome.wait_final(self._options.reply_timeout_s)
         except PeerError as error:
-            raise ConnectError(f"{host} port {port} is no FTP server: {error}") from error
+            raise ConnectError(f"{self._where} is no FTP server: {error}") from error
         if not reply.is_positive:
             raise ConnectError(f"the server answered {reply.code} {printable(reply.text)}")
         self.greeting = printable(reply.text)
+        self._welcome = None
+
+    @property
+    def rtt_s(self) -> float | None:
+        """Round-trip time of the control connection in seconds; None where it is not known."""
+        state = None if self._stream is None else socket_state(self._socket())
+        return state.rtt_s if state is not None else None
+
+    def _socket(self) -> socket.socket:
+        sock: socket.socket = self.stream.writer.get_extra_info("socket")
+        return sock
 
     async def _open_connection(
         self, host: str, port: int
@@ -232,7 +259,7 @@ class Control(aioftp.BaseClient):
             self.trace(f"< {reply.code} {printable(line)}".rstrip())
         if reply.code == _CLOSING:
             text = printable(reply.text)
-            self._lose(ConnectError(f"the server ended the session: {_CLOSING} {text}"))
+            self._lose(SessionEnded(f"the server ended the session: {_CLOSING} {text}"))
             return
         answer = self._match(reply)
         if answer is None:

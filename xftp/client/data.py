@@ -27,23 +27,51 @@ from xftp.protocol.replies import Reply
 from xftp.transport.channels import ActiveChannel, DataChannel, PassiveChannel
 from xftp.transport.sockets import is_ipv6, plain_address
 
+from .control import Answer
 from .dialogue import Dialogue, is_unsupported, reply_error
+from .moving import abandon
 from .options import Direction
+from .paths import supposed_rate_bps
 from .tuned import Tuned
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Opened:
-    """Data connections for one transfer, on their way."""
+    """Data connections for one transfer, on their way. To be released by whoever asked for it."""
+
+    dialogue: Dialogue
+    """The control connection that they were agreed upon with."""
 
     channel: DataChannel
-    """To be closed by whoever asked for it."""
+    """Where they come from."""
 
     framed: bool
     """Whether the file goes in records (several connections), or as a plain stream."""
 
     replies: Sequence[Reply]
     """The replies to the commands that went ahead."""
+
+    feeds: int | None = None
+    """How many of them this side, if it sends, gives records to at first; None: all."""
+
+    transfer: Answer | None = None
+    """The answer to the transfer command, if that left in the same flight and nobody saw to it."""
+
+    def take_transfer(self) -> Answer | None:
+        """Give `transfer` to who sees it through."""
+        transfer, self.transfer = self.transfer, None
+        return transfer
+
+    async def release(self) -> None:
+        """Close what no transfer took over, and stop the transfer that was asked for early."""
+        transfer = self.take_transfer()
+        if transfer is None:
+            self.channel.close()
+            return
+        for connection in self.channel.connections:
+            connection.reset()
+        self.channel.close()
+        await abandon(self.dialogue, transfer)
 
 
 async def open_channel(
@@ -52,84 +80,116 @@ async def open_channel(
     direction: Direction = "download",
     single: bool = False,
     leading: Sequence[Command] = (),
+    transfer: Command | None = None,
 ) -> Opened:
     """Open as many data connections as are in force.
 
     direction: which way the file will go; single: one plain connection whatever is in force;
-    leading: commands that go ahead in the same flight. Raises ReplyError, PeerError,
-    DataConnectionError, ConnectError, TuningRefused.
+    leading: commands that go ahead in the same flight; transfer: the command that will move the
+    file: where the server opens the connections it may leave in that flight too. Raises
+    ReplyError, PeerError, DataConnectionError, ConnectError, TuningRefused.
     """
+    if dialogue.options.strict_tuning:
+        transfer = None  # it may not begin before it is known what was granted
     count = 1 if single else await dialogue.connections_in_force()
     if count > 1:
-        opened = await _open_multiple(dialogue, Tuned(dialogue, direction, count), count, leading)
+        opens, feeds = _choose(dialogue, direction)
+        count = min(count, opens)
+        tuned = Tuned(dialogue, direction, count, feeds)
+        opened = await _open_multiple(dialogue, tuned, count, leading, transfer)
         if isinstance(opened, Opened):
+            opened.feeds = feeds
             return opened
         return await _open_single(dialogue, Tuned(dialogue, direction, 1), (), opened)
     return await _open_single(dialogue, Tuned(dialogue, direction, 1), leading, ())
+
+
+def _choose(dialogue: Dialogue, direction: Direction) -> tuple[int, int | None]:
+    """Give how many connections to open at most, and how many to feed at first (None: all)."""
+    if dialogue.auto is None:
+        return dialogue.wanted, None
+    rtt_s, supposed_bps = dialogue.control.rtt_s, None
+    if dialogue.options.supposing is not None:
+        supposed_bps = supposed_rate_bps(dialogue.paths.get(direction), rtt_s)
+    return dialogue.auto(direction, rtt_s, supposed_bps)
 
 
 # -- several connections ------------------------------------------------------------------------
 
 
 async def _open_multiple(
-    dialogue: Dialogue, tuned: Tuned, count: int, leading: Sequence[Command]
+    dialogue: Dialogue,
+    tuned: Tuned,
+    count: int,
+    leading: Sequence[Command],
+    transfer: Command | None,
 ) -> Opened | Sequence[Reply]:
     """Open several connections; or only give the leading replies, if the server cannot."""
-    open_all = _mpsv if dialogue.passive else _mprt
-    replies, channel = await open_all(dialogue, tuned, count, leading)
-    if channel is None:
+    if dialogue.passive:
+        opened = await _mpsv(dialogue, tuned, count, leading)
+    else:
+        opened = await _mprt(dialogue, tuned, count, leading, transfer)
+    if not isinstance(opened, Opened):
         dialogue.give_up_multiple("the server refused several data connections")
-        return replies
-    return Opened(channel, True, replies)
+        return opened
+    opened.channel.replaces = tuned.replaces
+    return opened
 
 
 async def _mpsv(
     dialogue: Dialogue, tuned: Tuned, count: int, leading: Sequence[Command]
-) -> tuple[Sequence[Reply], DataChannel | None]:
-    *replies, reply = await _flight(dialogue, tuned, leading, Command("MPSV", ""), announces=True)
+) -> Opened | Sequence[Reply]:
+    options = tuned.command(announces=True)
+    commands = [*leading, *([options] if options else []), Command("MPSV", "")]
+    *replies, reply = await dialogue.flight(*commands)
+    replies = _check_options(tuned, options, replies)
     if is_unsupported(reply):
-        return replies, None
+        return replies
     if not reply.is_positive:
         raise reply_error(reply, "MPSV")
     endpoints = parse_mpsv_reply(reply.text)[:count]  # more MUST be ignored (B.2.3)
-    return replies, _dial(dialogue, tuned, endpoints)
+    return Opened(dialogue, _dial(dialogue, tuned, endpoints), True, replies)
 
 
 async def _mprt(
-    dialogue: Dialogue, tuned: Tuned, count: int, leading: Sequence[Command]
-) -> tuple[Sequence[Reply], DataChannel | None]:
+    dialogue: Dialogue,
+    tuned: Tuned,
+    count: int,
+    leading: Sequence[Command],
+    transfer: Command | None,
+) -> Opened | Sequence[Reply]:
     # A server that did not tell its limit may open fewer: then their number is not known.
     expected = count if dialogue.server_limit is not None else None
     channel = _listen(dialogue, tuned, expected, count)
+    opened = Opened(dialogue, channel, True, ())
     try:
-        command = Command("MPRT", format_mprt([channel.endpoint] * count))
-        *replies, reply = await _flight(dialogue, tuned, leading, command, announces=False)
+        options = tuned.command(announces=False)
+        listening = Command("MPRT", format_mprt([channel.endpoint] * count))
+        commands = [*leading, *([options] if options else []), listening]
+        if transfer is None:
+            answered = await dialogue.flight(*commands)
+        else:
+            answered, opened.transfer = await dialogue.flight_with(commands, transfer)
+        *replies, reply = answered
+        opened.replies = replies = _check_options(tuned, options, replies)
         if is_unsupported(reply):
-            channel.close()
-            return replies, None
+            await opened.release()
+            return replies
         if not reply.is_positive:
             raise reply_error(reply, "MPRT")
     except BaseException:
-        channel.close()
+        await opened.release()
         raise
-    return replies, channel
+    return opened
 
 
-async def _flight(
-    dialogue: Dialogue,
-    tuned: Tuned,
-    leading: Sequence[Command],
-    last: Command,
-    *,
-    announces: bool,
-) -> list[Reply]:
-    """Send `leading`, what sets the server's sockets, and `last`; give the others' replies."""
-    options = tuned.command(announces=announces)
+def _check_options(tuned: Tuned, options: Command | None, replies: list[Reply]) -> list[Reply]:
+    """Look at what the server granted, if it was asked; give the other replies."""
     if options is None:
-        return await dialogue.flight(*leading, last)
-    *replies, granted, reply = await dialogue.flight(*leading, options, last)
+        return replies
+    *others, granted = replies
     tuned.check(granted)
-    return [*replies, reply]
+    return others
 
 
 # -- one connection -----------------------------------------------------------------------------
@@ -138,27 +198,30 @@ async def _flight(
 async def _open_single(
     dialogue: Dialogue, tuned: Tuned, leading: Sequence[Command], replies: Sequence[Reply]
 ) -> Opened:
-    replies = replies or await dialogue.flight(*leading)
     options = tuned.command(announces=False)
-    if options is not None:
-        tuned.check(await dialogue.ask(options.verb, options.argument))
-    channel = await (_passive(dialogue, tuned) if dialogue.passive else _active(dialogue, tuned))
-    return Opened(channel, False, replies)
-
-
-async def _passive(dialogue: Dialogue, tuned: Tuned) -> DataChannel:
-    port = None if _skips(dialogue, "EPSV") else await _epsv(dialogue)
+    commands = [*leading, *([options] if options else [])]
+    if not dialogue.passive:
+        answered = await dialogue.flight(*commands)
+        replies = replies or _check_options(tuned, options, answered)
+        return Opened(dialogue, await _active(dialogue, tuned), False, replies)
+    verb = "PASV" if _skips(dialogue, "EPSV") else "EPSV"
+    *answered, reply = await dialogue.flight(*commands, Command(verb, ""))
+    leading_replies = _check_options(tuned, options, answered)
+    port = _epsv_port(dialogue, reply) if verb == "EPSV" else _pasv_port(reply)
     if port is None:
-        reply = await dialogue.ask("PASV")
-        if not reply.is_positive:
-            raise reply_error(reply, "PASV")
-        port = parse_pasv_reply(reply.text).port
-    return _dial(dialogue, tuned, [Endpoint(dialogue.control.peer_host, port)])
+        port = _pasv_port(await dialogue.ask("PASV"))
+    endpoint = Endpoint(dialogue.control.peer_host, port)
+    return Opened(dialogue, _dial(dialogue, tuned, [endpoint]), False, replies or leading_replies)
 
 
-async def _epsv(dialogue: Dialogue) -> int | None:
-    """Ask EPSV for a port; None if the server lacks it and PASV may do."""
-    reply = await dialogue.ask("EPSV")
+def _pasv_port(reply: Reply) -> int:
+    if not reply.is_positive:
+        raise reply_error(reply, "PASV")
+    return parse_pasv_reply(reply.text).port
+
+
+def _epsv_port(dialogue: Dialogue, reply: Reply) -> int | None:
+    """Read the port from the reply to EPSV; None if the server lacks it and PASV may do."""
     may_do_without = not is_ipv6(dialogue.control.peer_host)
     if is_unsupported(reply) and may_do_without:
         return None

@@ -6,20 +6,29 @@ One dialogue is one logged-in control connection. Everything that moves files st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from xftp.errors import ArgumentError, ReplyError
+from xftp.errors import ArgumentError, ConnectError, PeerError, ReplyError
 from xftp.protocol.commands import Command
-from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS, parse_feat, parse_mult_reply
+from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS, MULT_KEYS, parse_feat, parse_mult_reply
 from xftp.protocol.replies import Reply
 
-from .control import Control
+from .control import Answer, Control, SessionEnded
+from .flights import Pace, PipeliningError, check_replies, groups, patience_s
+from .memory import KnownPath, Way
 from .options import Options
 from .text import printable
 
 NOT_LOGGED_IN = 530
 _UNKNOWN_COMMAND = frozenset({500, 502})
 """What servers say of a command they do not have (RFC 959 section 4.2.1)."""
+
+OUR_FEATURES = {
+    "MULT": "".join(f"{name};" for name, _ in MULT_KEYS),
+    **dict.fromkeys(("SIZE", "MDTM", "MFMT", "EPSV", "EPRT", "MLST", "UTF8"), ""),
+}
+"""What FEAT of a server of our own kind lists at least, until its reply is there."""
 
 _EXTENSIONS = frozenset({"SIZE", "MDTM", "MFMT", "EPSV", "EPRT", "MLSD", "MLST"})
 """Commands of which it is remembered that the server lacks them."""
@@ -35,15 +44,31 @@ def is_unsupported(reply: Reply) -> bool:
     return reply.code // 100 == 5 and reply.code != NOT_LOGGED_IN
 
 
+@dataclass(frozen=True, slots=True)
+class _Deferred:
+    """Commands that leave with the next flight, ahead of it."""
+
+    commands: tuple[Command, ...]
+    take: Callable[[Sequence[Reply]], None]
+    """Told their replies before the flight's own are looked at; may raise."""
+
+
 class Dialogue:
     """A control connection, and what was learnt over it."""
 
-    def __init__(self, control: Control, options: Options) -> None:
+    def __init__(self, control: Control, options: Options, *, may_pipeline: bool = True) -> None:
+        """Begin a dialogue; may_pipeline: False for servers that cannot take flights."""
+        self.may_pipeline = may_pipeline
+        self.pace = Pace.ONE_BY_ONE
+        self._is_proven = False
+        self._deferred: list[_Deferred] = []
         self.control = control
         self.options = options
         self.passive = options.passive
         self.asked = options.connections
         """Data connections that the user asked for."""
+        self.auto = options.auto
+        """Chooses how many of them are opened, if the user left it open."""
         self.features: dict[str, str] | None = None
         """What FEAT listed; None if the server does not know FEAT."""
         self.supports_multiple: bool | None = None
@@ -60,6 +85,14 @@ class Dialogue:
         """Whether settings of the server's sockets may be in force (OPTS MULT)."""
         self._type_in_force: str | None = None
         self._lacking: set[str] = set()
+        self.place: tuple[str, int] | None = None
+        """Host and port as the user named them, by which they are remembered."""
+        self.paths: dict[Way, KnownPath] = {}
+        """What is known of the path, each way."""
+        self.asked_rate_bps: float | None = None
+        """Rate that the sender of the present transfer was told, if it was."""
+        self.sender_takes_windows = True
+        """Whether that sender has a use for a rate, as far as it is known."""
         self._told_cut = False
         self._told: set[str] = set()
 
@@ -71,6 +104,8 @@ class Dialogue:
         Raises ArgumentError (nothing was sent), ConnectError.
         """
         command = Command(verb, argument)
+        if self._deferred:
+            return (await self.flight(command))[-1]
         self._forget(command)
         reply = await self.control.ask(command, codes)
         self._learn(command, reply)
@@ -86,16 +121,81 @@ class Dialogue:
     async def flight(self, *commands: Command) -> list[Reply]:
         """Send commands whose replies do not depend on each other; give all final replies.
 
-        They leave in one write where the server is known to take that, else one by one.
+        They leave in one write as far as the server takes that, else one after the other. Raises
+        PipeliningError if it turns out not to; then the connection is closed.
         """
-        if not self.pipelines:
-            return [await self.ask(command.verb, command.argument) for command in commands]
-        for command in commands:
+        replies = []
+        for group in groups(self.pace, commands):
+            replies += (await self._fly(group, None))[0]
+        return replies
+
+    async def flight_with(
+        self, commands: Sequence[Command], transfer: Command
+    ) -> tuple[list[Reply], Answer | None]:
+        """Send commands, and the transfer behind them in the same flight if that is safe.
+
+        It is with servers of our own kind: a transfer without data connections is refused by them,
+        and one that changes files leaves only when they have answered a flight before. Gives the
+        transfer's answer, which is not waited for; None if it has to be sent later.
+        """
+        changes = transfer.verb != "RETR"
+        if self.pace is not Pace.ALL or (changes and not self._is_proven):
+            return await self.flight(*commands), None
+        return await self._fly(list(commands), transfer)
+
+    async def settle(self) -> None:
+        """Send what was deferred, and take its replies."""
+        if self._deferred:
+            await self._fly([], None)
+
+    def defer(self, commands: Sequence[Command], take: Callable[[Sequence[Reply]], None]) -> None:
+        """Let commands leave with the next flight, ahead of it; only where `pace` is ALL.
+
+        take: told their replies before the flight's own are looked at; it may raise.
+        """
+        self._deferred.append(_Deferred(tuple(commands), take))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is deferred."""
+        return not self._deferred
+
+    async def _fly(
+        self, commands: list[Command], transfer: Command | None
+    ) -> tuple[list[Reply], Answer | None]:
+        """Send what was deferred, `commands` and `transfer` in one write."""
+        deferred, self._deferred = self._deferred, []
+        ahead = [command for each in deferred for command in each.commands]
+        leaving = [*ahead, *commands]
+        for command in leaving:
             self._forget(command)
-        timeout_s = self.options.reply_timeout_s
-        replies = [await answer.wait_final(timeout_s) for answer in self.control.send(*commands)]
-        for command, reply in zip(commands, replies, strict=True):
+        answers = self.control.send(*leaving, *([transfer] if transfer else []))
+        begun = answers.pop() if transfer else None
+        replies = await self._replies(leaving, answers)
+        for command, reply in zip(leaving, replies, strict=True):
             self._learn(command, reply)
+        for each in deferred:
+            each.take(replies[: len(each.commands)])
+            replies = replies[len(each.commands) :]
+        return replies, begun
+
+    async def _replies(self, commands: list[Command], answers: list[Answer]) -> list[Reply]:
+        """Wait for the final replies, and judge those to the first flight."""
+        limit_s = self.options.reply_timeout_s
+        if self._is_proven or len(answers) < 2:
+            await self.control.greet()
+            return [await answer.wait_final(limit_s) for answer in answers]
+        limit_s = min(limit_s, patience_s(self.options.pipelining_patience_s, self.control.rtt_s))
+        try:
+            await self.control.greet()
+            replies = [await answer.wait_final(limit_s) for answer in answers]
+            check_replies(commands, replies)
+        except SessionEnded:
+            raise
+        except (ConnectError, PeerError) as error:
+            self.control.close()
+            raise PipeliningError(str(error)) from error
+        self._is_proven = True
         return replies
 
     def trace(self, text: str) -> None:
@@ -114,25 +214,50 @@ class Dialogue:
 
     # -- what the server can do ------------------------------------------------------------------
 
+    def assume_our_kind(
+        self, features: Mapping[str, str] | None = None, limit: int | None = None
+    ) -> None:
+        """Go by what a server of our own kind can do, until its replies tell.
+
+        features, limit: what FEAT and MULT said in an earlier session.
+        """
+        self.features = dict(features or OUR_FEATURES)
+        self.supports_multiple, self.server_limit = True, limit
+        self.pace = Pace.ALL
+
     async def discover(self) -> None:
         """Ask what the server can do, after the login."""
-        feat = await self.ask("FEAT")
-        self.features = parse_feat(feat.lines) if feat.is_positive else None
-        commands = []
+        self._take_features(await self.ask("FEAT"))
+        commands = self.discovery()[1:]
+        if self.pace is Pace.ALL:
+            commands.append(Command("TYPE", "I"))
+        else:
+            commands = [command for command in commands if command.verb != "MULT"]
+        self.take_discovery(commands, await self.flight(*commands))
+
+    def discovery(self) -> list[Command]:
+        """Give the commands that ask what the server can do, FEAT first."""
+        commands = [Command("FEAT", "")]
         if self.features is not None and "UTF8" in self.features:
             commands.append(Command("OPTS", "UTF8 ON"))
-        if self.pipelines:
-            commands.append(Command("TYPE", "I"))
-            if self.wanted > 1:
-                commands.append(Command("MULT", ""))
-        for command, reply in zip(commands, await self.flight(*commands), strict=True):
-            if command.verb == "MULT":
+        if self.wanted > 1:
+            commands.append(Command("MULT", ""))
+        return commands
+
+    def take_discovery(self, commands: Sequence[Command], replies: Sequence[Reply]) -> None:
+        """Take the replies to `discovery`."""
+        for command, reply in zip(commands, replies, strict=True):
+            if command.verb == "FEAT":
+                self._take_features(reply)
+            elif command.verb == "MULT":
                 self._take_mult(reply)
 
-    @property
-    def pipelines(self) -> bool:
-        """Whether several commands may be sent at once: only to servers of our own kind."""
-        return self.announces_connections
+    def _take_features(self, feat: Reply) -> None:
+        self.features = parse_feat(feat.lines) if feat.is_positive else None
+        if not self.may_pipeline:
+            self.pace = Pace.ONE_BY_ONE
+        else:
+            self.pace = Pace.ALL if self.announces_connections else Pace.SELF_CHECKING
 
     @property
     def announces_connections(self) -> bool:
@@ -197,16 +322,23 @@ class Dialogue:
         if wanted < 1:
             raise ArgumentError("at least 1 data connection is needed")
         self.asked, self._told_cut, self.supports_multiple = wanted, False, None
+        self.auto = None
         return await self.connections_in_force()
 
     async def connections_in_force(self) -> int:
         """Give the number of data connections for the next transfer; asks MULT if need be."""
         if self.wanted > 1 and self.supports_multiple is None:
             self._take_mult(await self.ask("MULT"))
+        self._tell_cut()
+        return self.connections
+
+    def _tell_cut(self) -> None:
+        """Say once that fewer connections are in force than were asked for."""
+        if self.auto is not None:
+            return
         if self.connections < self.asked and self.supports_multiple and not self._told_cut:
             self._told_cut = True
             self.notice(f"{self.asked} data connections asked, {self.connections} granted")
-        return self.connections
 
     def give_up_multiple(self, reason: str) -> None:
         """Go on with single data connections from now on."""
@@ -221,3 +353,4 @@ class Dialogue:
             return
         self.supports_multiple = True
         self.server_limit = parse_mult_reply(reply.text)
+        self._tell_cut()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from xftp.errors import FileError, XftpError
+from xftp.errors import FileError, VerifyError, XftpError
 from xftp.protocol.commands import Command
 from xftp.protocol.records import record_count
 from xftp.protocol.replies import Reply
@@ -21,6 +21,8 @@ from .data import Opened, open_channel
 from .dialogue import Dialogue
 from .existing import ExistsError
 from .facts import Facts, ask_facts, fact_commands, read_facts
+from .flights import Pace
+from .mending import fetch_range
 from .moving import move
 from .options import Existing
 from .places import Place, find_place
@@ -35,6 +37,7 @@ from .streams import (
     rate_limit,
     text_consumer,
 )
+from .verify import DiffersError, Verification
 
 _Result = TypeVar("_Result")
 
@@ -65,6 +68,7 @@ class Downloading:
     def __init__(self, order: Download) -> None:
         self._order = order
         self._has_begun = False
+        self._anew = False
 
     async def attempt(self, dialogue: Dialogue) -> TransferReport | None:
         """Fetch the file; None if it was skipped, or if there was nothing left to do.
@@ -80,8 +84,26 @@ class Downloading:
                 return None
             if order.existing == "fail":
                 raise ExistsError(f"{place.shown}: exists")
+        try:
+            return await self._attempt_into(dialogue, place)
+        except DiffersError as error:
+            dialogue.notice(f"{place.shown}: differs from the original, fetching it again")
+            self._has_begun, self._anew = False, True
+            try:
+                return await self._attempt_into(dialogue, place)
+            except DiffersError:
+                raise error from None
+
+    async def _attempt_into(self, dialogue: Dialogue, place: Place) -> TransferReport | None:
         with place.directory() as directory:
-            into = _Into(dialogue, order, place, directory, may_use_kept=self._has_begun)
+            into = _Into(
+                dialogue,
+                self._order,
+                place,
+                directory,
+                may_use_kept=self._has_begun,
+                anew=self._anew,
+            )
             try:
                 return await into.run()
             finally:
@@ -108,10 +130,12 @@ class _Into:
         directory: int,
         *,
         may_use_kept: bool,
+        anew: bool,
     ) -> None:
         self.has_begun = False
         """Whether the partial file is this download's own."""
         self._may_resume = may_use_kept or order.existing == "resume"
+        self._anew = anew and not may_use_kept
         self._dialogue = dialogue
         self._order = order
         self._place = place
@@ -131,17 +155,21 @@ class _Into:
                 return await self._finish_kept(start) if use_kept else None
         else:
             leading = fact_commands(dialogue, order.remote, with_time=True)
-        opened = await open_channel(dialogue, single=self._is_text, leading=leading)
+        rest = restart_commands(dialogue, start)
+        transfer = None if start and not rest else Command("RETR", order.remote)
+        opened = await open_channel(
+            dialogue, single=self._is_text, leading=[*leading, *rest], transfer=transfer
+        )
         try:
             if leading:
                 self._facts = read_facts(leading, opened.replies)
             if opened.framed and self._facts.size is not None:
                 record_count(self._facts.size - start)  # refuse it before anything moves
-            start = await restart(dialogue, start)
+            start = await restart(dialogue, start, opened.replies[-1] if rest else None)
             target = await self._open(start, use_kept)
             return await self._receive(opened, target)
         finally:
-            opened.channel.close()
+            await opened.release()
 
     def _resumes(self) -> bool:
         """Tell whether to go on behind what is there.
@@ -149,10 +177,10 @@ class _Into:
         What a cut download of ours left is gone on with unless the user wants it anew: on the
         links this is for, nothing is fetched twice.
         """
-        if self._may_resume:
-            return True
+        if self._anew or self._may_resume:
+            return not self._anew
         kept = kept_source(self._directory, self._name) is not None
-        return kept and self._order.existing == "fail"
+        return kept and self._order.existing in ("fail", "renew")
 
     def _find_start(self) -> tuple[int, bool]:
         """Find where to go on: behind what was kept of a cut transfer, or behind the target."""
@@ -188,6 +216,15 @@ class _Into:
     async def _finish_kept(self, size: int) -> TransferReport:
         """Make a target of what was kept: all of it had arrived."""
         target = await self._open(size, True)
+        dialogue, remote = self._dialogue, self._order.remote
+        try:
+            verification = Verification.begin(
+                dialogue, remote, target.fileno(), self._place.shown, lambda: size
+            )
+            await self._verify(verification, target, size)
+        except BaseException as error:
+            await self._leave(target, _from_start(size), error)
+            raise
         await self._commit(target, size)
         return TransferReport(bytes=0, seconds=0.0, framed=False, offset=size)
 
@@ -196,15 +233,41 @@ class _Into:
         try:
             receiving = _Receiving(self._dialogue, self._order, opened, target, self._facts.size)
             report = await receiving.run()
-        except BaseException:
+            await self._verify(receiving.verification, target, receiving.end)
+        except BaseException as error:
+            if receiving is not None and receiving.verification is not None:
+                await receiving.verification.stop()
             held = receiving.held() if receiving else _from_start(target.offset)
-            try:
-                await _in_thread(lambda: target.keep(held, self._facts.size))
-            except XftpError as error:  # the first error matters more
-                self._dialogue.notice(f"what arrived could not be kept: {error}")
+            await self._leave(target, held, error)
             raise
         await self._commit(target, receiving.end)
         return report
+
+    async def _verify(
+        self, verification: Verification | None, target: PartialFile, size: int
+    ) -> None:
+        """Compare what arrived with the file on the server, and mend it. Raises VerifyError."""
+        if verification is None:
+            return
+        dialogue, remote = self._dialogue, self._order.remote
+        try:
+            await verification.settle(
+                size, lambda part: fetch_range(dialogue, remote, target, part)
+            )
+        finally:
+            await verification.stop()
+
+    async def _leave(
+        self, target: PartialFile, held: Sequence[tuple[int, int]], cause: BaseException
+    ) -> None:
+        """Keep what arrived for another try, unless it is known to be wrong."""
+        try:
+            if isinstance(cause, VerifyError):
+                await _in_thread(target.discard)
+            else:
+                await _in_thread(lambda: target.keep(held, self._facts.size))
+        except XftpError as error:  # the first error matters more
+            self._dialogue.notice(f"what arrived could not be kept: {error}")
 
     async def _commit(self, target: PartialFile, size: int) -> None:
         modified = self._facts.modified if self._order.preserve_times else None
@@ -224,6 +287,9 @@ class _Receiving:
     ) -> None:
         self.end = target.offset
         """Where the content that arrived in order ends."""
+        self._known = size
+        self.verification: Verification | None = None
+        """The comparison with the file on the server, once the transfer has begun."""
         self._dialogue = dialogue
         self._order = order
         self._opened = opened
@@ -236,7 +302,10 @@ class _Receiving:
         command = Command("RETR", self._order.remote)
         channel = self._opened.channel
         if self._opened.framed:
-            records = await move(self._dialogue, command, channel, self._build_records)
+            answer = self._opened.take_transfer()
+            records = await move(
+                self._dialogue, command, channel, self._build_records, answer, self._ask_early
+            )
             self.end += records.size or 0
             return records.report(self._target.offset)
         consume: Consume = self._write
@@ -244,7 +313,11 @@ class _Receiving:
         if self._dialogue.type_code == "A":
             consume, finish = text_consumer(self._write)
         plain = await move(
-            self._dialogue, command, channel, lambda opening: self._build(opening, consume)
+            self._dialogue,
+            command,
+            channel,
+            lambda opening: self._build(opening, consume),
+            at_end=self._ask_early,
         )
         if finish is not None:
             await _in_thread(finish)
@@ -255,6 +328,15 @@ class _Receiving:
         if self._records is not None:
             return self._records.held_bytes()
         return _from_start(self.end)
+
+    def _frontier(self) -> int:
+        """Tell up to where the target is complete."""
+        held = self.held()
+        return held[0][1] if held and held[0][0] == 0 else 0
+
+    def _ask_early(self) -> None:
+        if self.verification is not None:
+            self.verification.ask_early(self._known)
 
     def _write(self, piece: memoryview) -> None:
         self.end += self._target.write([piece], self.end)
@@ -285,8 +367,16 @@ class _Receiving:
         offset = self._target.offset
         # After REST some servers tell the size of the file here, others that of the rest.
         known = expected_size(self._dialogue, self._size, opening) if not offset else self._size
+        self._known = known
         if self._order.progress is not None:
             self._order.progress.started(known, offset)
+        self.verification = Verification.begin(
+            self._dialogue,
+            self._order.remote,
+            self._target.fileno(),
+            self._target.name,
+            self._frontier,
+        )
         return None if known is None else known - offset
 
 
@@ -295,11 +385,22 @@ def _from_start(end: int) -> list[tuple[int, int]]:
     return [(0, end)] if end else []
 
 
-async def restart(dialogue: Dialogue, start: int) -> int:
-    """Ask that the next transfer starts at byte `start`; give where it will start."""
+def restart_commands(dialogue: Dialogue, start: int) -> list[Command]:
+    """Give the REST that may go ahead of the data connections; none if it has to go behind.
+
+    Only servers of our own kind keep it until the transfer, whatever comes in between.
+    """
+    return [Command("REST", str(start))] if start and dialogue.pace is Pace.ALL else []
+
+
+async def restart(dialogue: Dialogue, start: int, reply: Reply | None = None) -> int:
+    """Ask that the next transfer starts at byte `start`; give where it will start.
+
+    reply: that to `restart_commands`, if there were any.
+    """
     if not start:
         return 0
-    reply = await dialogue.ask("REST", str(start))
+    reply = reply or await dialogue.ask("REST", str(start))
     if reply.is_intermediate:
         return start
     dialogue.notice(f"the server does not restart at {start}, starting over")

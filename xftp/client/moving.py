@@ -17,7 +17,10 @@ from xftp.protocol.replies import Reply
 from xftp.transport.channels import DataChannel
 from xftp.transport.transfer import Transfer
 
+from .control import Answer
 from .dialogue import Dialogue, reply_error
+from .options import Direction
+from .paths import PathWatch
 
 GRACE_S = 5.0
 """How long the server may take to say why data connections broke, before ABOR is sent."""
@@ -27,6 +30,8 @@ ABORT_WAIT_S = 5.0
 
 _ABORTED = 426
 """Connection closed; transfer aborted (RFC 959 section 4.2): what a reset of ours brings."""
+
+_STORES = frozenset({"STOR", "APPE", "STOU"})
 
 _AnyTransfer = TypeVar("_AnyTransfer", bound=Transfer)
 
@@ -40,39 +45,70 @@ async def move(
     command: Command,
     channel: DataChannel,
     build: Callable[[Reply], _AnyTransfer],
+    answer: Answer | None = None,
+    at_end: Callable[[], None] | None = None,
 ) -> _AnyTransfer:
     """Send `command` and run the transfer that `build` makes of its first reply.
 
-    `channel` is closed in any case. Raises ReplyError if the server refuses, ConnectError if the
-    control connection ends, and what the transfer raises.
+    answer: of the command, if it was sent already; at_end: called when all data has moved, ahead of
+    the final reply. `channel` is closed in any case. Raises
+    ReplyError if the server refuses, ConnectError if the control connection ends, and what the
+    transfer raises.
     """
     try:
-        return await _Movement(dialogue, command, channel).run(build)
+        return await _Movement(dialogue, command, channel, answer, at_end).run(build)
     except ConnectError as error:  # what failed is the transfer, not the connecting
         raise TransferAborted(str(error)) from error
     finally:
         channel.close()
 
 
+async def abandon(dialogue: Dialogue, answer: Answer) -> None:
+    """Tell the server to stop the transfer of `answer`, which may be over or refused already."""
+    if answer.final.done():
+        return
+    try:
+        (abort,) = dialogue.control.send(Command("ABOR", ""))
+    except XftpError:  # the connection is gone, so there is nobody to tell
+        return
+    await asyncio.wait({answer.final, abort.final}, timeout=ABORT_WAIT_S)
+    if not abort.final.done():
+        dialogue.control.close()
+
+
 class _Movement:
     """A transfer under way."""
 
-    def __init__(self, dialogue: Dialogue, command: Command, channel: DataChannel) -> None:
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        command: Command,
+        channel: DataChannel,
+        answer: Answer | None,
+        at_end: Callable[[], None] | None,
+    ) -> None:
         self._dialogue = dialogue
         self._timeout_s = dialogue.options.reply_timeout_s
         self._verb = command.verb
+        self._way: Direction = "upload" if command.verb in _STORES else "download"
         self._channel = channel
+        self._at_end = at_end
         self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        (self._answer,) = dialogue.control.send(command)
+        self._answer = answer or dialogue.control.send(command)[0]
 
     async def run(self, build: Callable[[Reply], _AnyTransfer]) -> _AnyTransfer:
         self._dialogue.stop_transfer = self._stop
         data: asyncio.Task[None] | None = None
+        watch: PathWatch | None = None
         try:
             transfer = build(await self._begin())
+            watch = PathWatch(self._dialogue, self._way, transfer)
             transfer.stall_timeout_s = self._dialogue.options.stall_timeout_s
+            transfer.confirmation_timeout_s = self._timeout_s  # the server has the last word
             data = asyncio.create_task(transfer.run())
+            watch.start()
             await self._watch(data, transfer)
+            await watch.remember()
             return transfer
         except BaseException as error:
             if data is not None:
@@ -84,6 +120,8 @@ class _Movement:
             await self._settle(error)
             raise
         finally:
+            if watch is not None:
+                watch.stop()
             self._dialogue.stop_transfer = None
 
     async def _begin(self) -> Reply:
@@ -115,10 +153,13 @@ class _Movement:
             await data
         if final.done():
             self._check_reply(final.result())
-            # It is early: the data may still be on its way.
+            # It is early: the data may still be on its way, or the transfer waits for this.
+            transfer.confirm()
             await _any_of(data, self._stop)
             self._check_stop()
         data.result()
+        if self._at_end is not None:
+            self._at_end()
         self._check_reply(await self._answer.wait_final(self._timeout_s))
 
     async def _settle(self, error: BaseException) -> None:
@@ -135,17 +176,7 @@ class _Movement:
                 if reply.is_negative and reply.code != _ABORTED:
                     raise reply_error(reply, self._verb) from error
         if not final.done():
-            await self._abort()
-
-    async def _abort(self) -> None:
-        control = self._dialogue.control
-        try:
-            (abort,) = control.send(Command("ABOR", ""))
-        except XftpError:  # the connection is gone, so there is nobody to tell
-            return
-        await asyncio.wait({self._answer.final, abort.final}, timeout=ABORT_WAIT_S)
-        if not abort.final.done():
-            control.close()
+            await abandon(self._dialogue, self._answer)
 
     def _check_stop(self) -> None:
         if self._stop.done():

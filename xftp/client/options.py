@@ -10,28 +10,50 @@ from xftp.errors import ArgumentError
 from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS, MULT_LIMIT, MultOptions
 from xftp.transport.sockets import Tuning
 
+from .flights import PATIENCE_S
+from .memory import Memory
+
 Family = Literal["any", "ipv4", "ipv6"]
 """Which addresses of a host name are tried."""
 
 Direction = Literal["download", "upload"]
 """Which way a file goes, seen from the client."""
 
-Existing = Literal["fail", "overwrite", "resume", "skip"]
+Verify = Literal["auto", "always", "never"]
+"""Whether hashes of both ends are compared after a transfer: where the server has HASH, in any case
+(or the transfer is refused), or not."""
+
+Existing = Literal["fail", "overwrite", "resume", "skip", "renew"]
 """What to do with a target that exists: raise `ExistsError`, write it anew, go on behind what is
-there, or leave it."""
+there, or leave it; "renew" (of a download): write it anew, but go on with what an earlier one of
+the same version of the file was cut at."""
 
 EXISTING: tuple[Existing, ...] = ("fail", "overwrite", "resume", "skip")
+
+
+class AutoConnections(Protocol):
+    """Chooses the number of data connections of a transfer."""
+
+    def __call__(
+        self, direction: Direction, rtt_s: float | None, supposed_bps: float | None
+    ) -> tuple[int, int | None]:
+        """Give how many to open, and how many of them to feed at first; None: all, always.
+
+        rtt_s: round-trip time of the control connection in seconds, if it is known; supposed_bps:
+        rate of the path that earlier transfers let expect, if they do.
+        """
 
 
 class TuningMaker(Protocol):
     """Makes the settings of data sockets once it is known how many share the path."""
 
     def __call__(
-        self, direction: Direction, connections: int, rtt_s: float | None
+        self, direction: Direction, connections: int, rtt_s: float | None, peer_host: str
     ) -> tuple[Tuning, MultOptions]:
         """Give the setting of each socket of this side, and what to ask of the other side.
 
-        rtt_s: round-trip time of the control connection in seconds, if it is known.
+        rtt_s: round-trip time of the control connection in seconds, if it is known; peer_host:
+        literal address of the server.
         """
 
 
@@ -41,6 +63,9 @@ class Options:
 
     connections: int = MULT_DEFAULT_CONNECTIONS
     """Data connections wanted for one file, 1 or more; more than `connection_limit` are cut."""
+
+    auto: AutoConnections | None = None
+    """Chooses within `connections` how many are opened and fed; None: all."""
 
     connection_limit: int = MULT_LIMIT
     """The most data connections this side makes (Allman 1997 B.5)."""
@@ -61,6 +86,17 @@ class Options:
     reply_timeout_s: float = 120.0
     """For the reply to a command, and for the final reply once all data has moved."""
 
+    pipelining_patience_s: float = PATIENCE_S
+    """For each reply to the first commands that left together: later means that the server cannot
+    take that. On paths with an RTT of more than a tenth of it, ten round trips."""
+
+    assume_xftpd: bool = False
+    """Whether the server is one of our own kind for sure, so that the first commands leave before
+    its greeting; else only a server of which `memory` knows it is trusted with that."""
+
+    memory: Memory | None = None
+    """What earlier sessions learnt, and what this one learns; None: nothing is remembered."""
+
     stall_timeout_s: float = 60.0
     """A transfer in which no byte moves for this long fails."""
 
@@ -74,8 +110,19 @@ class Options:
     tuning: TuningMaker | None = None
     """How the data sockets of both sides are set; None: as the systems have them."""
 
+    supposing: Callable[[float], TuningMaker] | None = None
+    """Makes what is used in place of `tuning` where the rate of the path, bits per second, is
+    supposed from earlier transfers; None: nothing is to be supposed."""
+
     strict_tuning: bool = False
     """Whether a transfer is refused if the server does not grant what is asked of it."""
+
+    report_sender: bool = False
+    """Whether the reports of downloads hold the server's sockets too, where it can tell: one round
+    trip more for each file."""
+
+    verify: Verify = "auto"
+    """Whether the file here is compared with that on the server, and mended if they differ."""
 
     trace: Callable[[str], None] | None = None
     """Told of every command ("> RETR name") and reply ("< 150 ..."), passwords left out, and of

@@ -10,16 +10,20 @@ from dataclasses import replace
 from typing import TypeVar
 
 from xftp.errors import ArgumentError, LoginError, XftpError
+from xftp.protocol.commands import Command
 from xftp.transport.report import TransferReport
 
 from .commands import ServerCommands, check_path
 from .control import Control
 from .dialogue import Dialogue
 from .download import Download, Downloading
+from .flights import WELCOME, Pace, PipeliningError
 from .login import log_in
+from .memory import WAYS, KnownServer
 from .options import Existing, Options
 from .progress import Progress
 from .retry import persist
+from .sender_report import with_sender
 from .streams import Consume, Produce, download_stream
 from .upload import Upload, Uploading, remote_path
 from .url import FtpUrl, parse_url
@@ -73,10 +77,13 @@ async def open_session(
     password: str | None = None,
     options: Options | None = None,
     login: bool = True,
+    defer: bool = False,
 ) -> Session:
     """Connect, as `connect` does, for those who call `quit` themselves.
 
-    login: False leaves the login to `Session.login`.
+    login: False leaves the login to `Session.login`; defer: let the login leave together with the
+    first commands of the next call, where the server is known to take that. That call then raises
+    LoginError, and the session is closed.
     """
     url = parse_url(url) if isinstance(url, str) else url
     options = options or Options()
@@ -85,10 +92,10 @@ async def open_session(
 
     async def attempt(_: bool) -> Session:
         session = Session(url, options)
-        await session.open()
+        await session.open(early=login)
         try:
             if login:
-                await session.login(user, password)
+                await session.login(user, password, defer=defer)
         except BaseException:
             await session.wait_closed()
             raise
@@ -109,38 +116,82 @@ class Session(ServerCommands):
         self.url = url
         self.options = options
         self.is_logged_in = False
+        self.login_error: LoginError | None = None
+        """Why a deferred login was refused."""
         super().__init__(Dialogue(Control(options), options))
         self._login: tuple[str | None, str | None] | None = None
 
     # -- connection --------------------------------------------------------------------------------
 
-    async def open(self) -> None:
-        """Connect, without logging in. Raises ConnectError."""
-        control = self._dialogue.control
+    async def open(self, *, early: bool = False) -> None:
+        """Connect, without logging in. Raises ConnectError.
+
+        early: do not wait for the greeting of a server that takes commands before it.
+        """
+        dialogue, options = self._dialogue, self.options
+        control = dialogue.control
+        known = await self._recall()
         try:
             await control.connect(self.url.host, self.url.port)
+            if dialogue.may_pipeline and options.assume_xftpd:
+                dialogue.assume_our_kind()
+            elif dialogue.may_pipeline and known is not None and known.is_our_kind:
+                dialogue.assume_our_kind(known.features, known.connection_limit)
+            if not early or dialogue.pace is not Pace.ALL:
+                await control.greet()
+                if dialogue.may_pipeline and control.greeting.startswith(WELCOME):
+                    dialogue.assume_our_kind()
         except BaseException:
             await control.wait_closed()
             raise
 
-    async def login(self, user: str | None = None, password: str | None = None) -> None:
-        """Log in, anonymously without a user. Raises LoginError."""
+    async def _recall(self) -> KnownServer | None:
+        """Look up what earlier sessions learnt of the server, and of the paths to it."""
+        memory, place = self.options.memory, (self.url.host, self.url.port)
+        self._dialogue.place = place
+        if memory is None:
+            return None
+        for way in WAYS:
+            path = await asyncio.to_thread(memory.path, *place, way)
+            if path is not None:
+                self._dialogue.paths[way] = path
+        known = await asyncio.to_thread(memory.server, *place)
+        if known is not None and not known.pipelines:
+            self._dialogue.may_pipeline = False
+        return known
+
+    async def login(
+        self, user: str | None = None, password: str | None = None, *, defer: bool = False
+    ) -> None:
+        """Log in, anonymously without a user. Raises LoginError.
+
+        defer: as for `open_session`.
+        """
+        self._login = (user, password)
         try:
             async with self._dialogue.lock:
-                await log_in(self._dialogue, user, password)
+                await log_in(self._dialogue, user, password, defer=defer)
+        except PipeliningError as error:
+            await self._fall_back(error)
         except BaseException as error:
+            self._login = None
             if not isinstance(error, LoginError):
                 await self.wait_closed()
             raise
         self.is_logged_in = True
-        self._login = (user, password)
+        if self._dialogue.is_settled:
+            await self._remember_server()
 
     async def quit(self) -> None:
         """Say goodbye and close; a server that is gone already is no error."""
+        dialogue = self._dialogue
         with suppress(XftpError, TimeoutError):
-            if not self.is_closed:
-                async with self._dialogue.lock, asyncio.timeout(GOODBYE_S):
-                    await self._dialogue.ask("QUIT")
+            if not self.is_closed and dialogue.is_settled:
+                async with dialogue.lock, asyncio.timeout(GOODBYE_S):
+                    if dialogue.pace is Pace.ALL:  # it needs no reply before we close
+                        dialogue.control.send(Command("QUIT", ""))
+                    else:
+                        await dialogue.ask("QUIT")
         await self.wait_closed()
 
     def close(self) -> None:
@@ -151,18 +202,65 @@ class Session(ServerCommands):
         """Close at once, and wait until the socket is released."""
         await self._dialogue.control.wait_closed()
 
-    async def _reconnect(self) -> None:
+    async def _reconnect(self, *, may_pipeline: bool = True) -> None:
         """Make the session again as it was: user, directory, connections."""
         await self.wait_closed()
         before, walk = self._dialogue, self._walk
-        self._dialogue = Dialogue(Control(self.options), self.options)
+        may_pipeline = may_pipeline and before.may_pipeline
+        self._dialogue = Dialogue(Control(self.options), self.options, may_pipeline=may_pipeline)
         self._dialogue.asked, self._dialogue.passive = before.asked, before.passive
+        self._dialogue.auto = before.auto
         self._dialogue.type_code = before.type_code
         await self.open()
         if self._login is not None:
             await self.login(*self._login)
         for verb, argument in walk:
             await self._dialogue.demand(verb, argument)
+
+    async def _fall_back(self, error: PipeliningError) -> None:
+        """Connect anew, and send one command at a time from now on."""
+        self._dialogue.trace(f"{error}: a new connection, one command at a time")
+        await self._reconnect(may_pipeline=False)
+
+    async def _remember_server(self) -> None:
+        """Note what was learnt of the server for later sessions."""
+        memory, dialogue = self.options.memory, self._dialogue
+        if memory is None:
+            return
+        ours = dialogue.announces_connections
+        known = KnownServer(
+            is_our_kind=ours and dialogue.may_pipeline,
+            pipelines=dialogue.may_pipeline,
+            features=dialogue.features if ours else None,
+            connection_limit=dialogue.server_limit if ours else None,
+        )
+        await asyncio.to_thread(memory.note_server, self.url.host, self.url.port, known)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[Dialogue]:
+        """Have the dialogue for oneself, with the login done."""
+        if not self._dialogue.is_settled:
+            await self._work_through(Dialogue.settle)
+        async with self._dialogue.lock:
+            yield self._dialogue
+
+    async def _work_through(self, work: Callable[[Dialogue], Awaitable[_Result]]) -> _Result:
+        """Do `work`, once more if the server turns out not to take commands together."""
+        was_settled = self._dialogue.is_settled
+        try:
+            async with self._dialogue.lock:
+                result = await work(self._dialogue)
+        except PipeliningError as error:
+            await self._fall_back(error)
+            async with self._dialogue.lock:
+                return await work(self._dialogue)
+        except LoginError as error:
+            self.is_logged_in, self.login_error = False, error
+            await self.wait_closed()
+            raise
+        if not was_settled and self._dialogue.is_settled:
+            await self._remember_server()
+        return result
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -210,11 +308,13 @@ class Session(ServerCommands):
 
         It is 1 if the server lacks MULT. Raises ArgumentError for less than 1.
         """
-        async with self._dialogue.lock:
-            return await self._dialogue.multiple(wanted)
+        async with self._turn() as dialogue:
+            return await dialogue.multiple(wanted)
 
     async def features(self) -> dict[str, str]:
         """Give what FEAT lists, feature to parameters; empty if the server lacks FEAT."""
+        if not self._dialogue.is_settled:
+            await self._work_through(Dialogue.settle)
         return dict(self._dialogue.features or {})
 
     # -- transfers ---------------------------------------------------------------------------------
@@ -236,7 +336,13 @@ class Session(ServerCommands):
         """
         check_path(remote)
         order = Download(remote, local, existing, progress, preserve_times)
-        return await self._persist(Downloading(order).attempt)
+        downloading = Downloading(order)
+
+        async def work(dialogue: Dialogue) -> TransferReport | None:
+            report = await downloading.attempt(dialogue)
+            return report and await with_sender(dialogue, report)
+
+        return await self._persist(work)
 
     async def put(
         self,
@@ -261,8 +367,12 @@ class Session(ServerCommands):
     ) -> TransferReport:
         """Fetch a file in order over one connection, and hand it to `consume` piece by piece."""
         check_path(remote)
-        async with self._dialogue.lock:
-            return await download_stream(self._dialogue, remote, consume, progress)
+
+        async def work(dialogue: Dialogue) -> TransferReport:
+            report = await download_stream(dialogue, remote, consume, progress)
+            return await with_sender(dialogue, report)
+
+        return await self._work_through(work)
 
     async def put_stream(
         self,
@@ -274,9 +384,12 @@ class Session(ServerCommands):
     ) -> TransferReport | None:
         """Store what `produce` gives, over one connection; None if it was skipped."""
         check_path(remote)
-        async with self._dialogue.lock:
+
+        async def work(dialogue: Dialogue) -> TransferReport | None:
             order = Upload("", remote, existing, progress)
-            return await Uploading(order).attempt_from(self._dialogue, produce)
+            return await Uploading(order).attempt_from(dialogue, produce)
+
+        return await self._work_through(work)
 
     async def abort(self) -> None:
         """Stop the transfer that runs, which raises TransferAborted; without one, say ABOR."""
@@ -291,9 +404,9 @@ class Session(ServerCommands):
         code = code.upper()
         if code not in ("A", "I"):
             raise ArgumentError("the type is A or I")
-        async with self._dialogue.lock:
-            await self._dialogue.ensure_type(code)
-            self._dialogue.type_code = code
+        async with self._turn() as dialogue:
+            await dialogue.ensure_type(code)
+            dialogue.type_code = code
 
     async def _persist(self, work: Callable[[Dialogue], Awaitable[_Result]]) -> _Result:
         """Do `work`, and again on a new connection, as far as the options allow."""
@@ -301,7 +414,6 @@ class Session(ServerCommands):
         async def attempt(is_retry: bool) -> _Result:
             if is_retry and self.is_closed:
                 await self._reconnect()
-            async with self._dialogue.lock:
-                return await work(self._dialogue)
+            return await self._work_through(work)
 
         return await persist(attempt, self.options)

@@ -21,6 +21,7 @@ from .dialogue import Dialogue
 from .facts import fact_commands, opening_size, read_facts
 from .moving import move
 from .progress import Progress
+from .verify import StreamVerification
 
 Consume = Callable[[memoryview], object]
 """Takes the next piece; called in a worker thread, in order."""
@@ -56,22 +57,37 @@ async def download_stream(
         opened.channel.close()
         raise
     take, finish = text_consumer(consume) if dialogue.type_code == "A" else (consume, None)
+    verification: StreamVerification | None = None
+
+    def take_verified(piece: memoryview) -> None:
+        if verification is not None:
+            verification.take(piece)
+        take(piece)
+
+    def ask_early() -> None:
+        if verification is not None:
+            verification.ask_early()
 
     def build(opening: Reply) -> PlainReceiver:
+        nonlocal verification
         total = expected_size(dialogue, size, opening)
         if progress is not None:
             progress.started(total, 0)
+        verification = StreamVerification.begin(dialogue, remote)
         return PlainReceiver(
             opened.channel,
-            bounded(take, total),
+            bounded(take_verified, total),
             total,
             limit=rate_limit(dialogue),
             progress=progress.moved if progress else None,
         )
 
-    receiver = await move(dialogue, Command("RETR", remote), opened.channel, build)
+    retrieve = Command("RETR", remote)
+    receiver = await move(dialogue, retrieve, opened.channel, build, at_end=ask_early)
     if finish is not None:
         finish()
+    if verification is not None:
+        await verification.settle(remote, receiver.file_bytes)
     return receiver.report()
 
 
@@ -83,18 +99,34 @@ async def upload_stream(
         produce = text_producer(produce)
     await dialogue.ensure_type()
     opened = await open_channel(dialogue, direction="upload", single=True)
+    verification: StreamVerification | None = None
+
+    def produce_verified() -> bytes | None:
+        data = produce()
+        if data and verification is not None:
+            verification.take(memoryview(data))
+        return data
+
+    def ask_early() -> None:
+        if verification is not None:
+            verification.ask_early()
 
     def build(_: Reply) -> StreamSender:
+        nonlocal verification
         if progress is not None:
             progress.started(None, 0)
+        verification = StreamVerification.begin(dialogue, remote)
         return StreamSender(
             opened.channel,
-            produce,
+            produce_verified,
             limit=rate_limit(dialogue),
             progress=progress.moved if progress else None,
         )
 
-    sender = await move(dialogue, Command("STOR", remote), opened.channel, build)
+    store = Command("STOR", remote)
+    sender = await move(dialogue, store, opened.channel, build, at_end=ask_early)
+    if verification is not None:
+        await verification.settle(remote, sender.file_bytes)
     return sender.report()
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from xftp.errors import ArgumentError, FileError, ReplyError, file_error
 from xftp.protocol.commands import Command
+from xftp.protocol.hashes import ByteRange
 from xftp.protocol.listings import format_time_val
 from xftp.protocol.records import record_count
 from xftp.protocol.replies import Reply
@@ -20,14 +22,17 @@ from xftp.transport.sender import RecordSender
 
 from .data import Opened, open_channel
 from .dialogue import Dialogue, is_unsupported, reply_error
-from .download import restart
+from .download import restart, restart_commands
 from .existing import ExistsError
 from .facts import parse_modified, parse_size
+from .flights import Pace
+from .mending import store_range
 from .moving import move
 from .options import Existing
 from .progress import Progress
 from .streams import Produce, descriptor_producer, open_special, rate_limit, upload_stream
 from .text import printable
+from .verify import DiffersError, Verification
 
 _NO_SPACE = frozenset({452, 552})
 """Replies to ALLO that say that the file will not fit (RFC 959 section 4.2)."""
@@ -105,7 +110,8 @@ class Uploading:
 
     async def _attempt_file(self, dialogue: Dialogue, source: SourceFile) -> TransferReport | None:
         goes_on = self._order.existing == "resume" or self._was_absent
-        if not await self._may_write(dialogue):
+        asks = self._asks_first and dialogue.pace is Pace.ALL and not dialogue.lacks("SIZE")
+        if not asks and not await self._may_write(dialogue):
             return None
         there = None
         if goes_on:
@@ -114,7 +120,54 @@ class Uploading:
                 return None
             # A server of our own kind may hold the whole file under a partial name only: sending
             # nothing behind its end makes it complete.
-        return await _upload_file(dialogue, source, there or 0, self._order)
+        return await self._upload(dialogue, source, there or 0, asks=asks)
+
+    async def _upload(
+        self,
+        dialogue: Dialogue,
+        source: SourceFile,
+        start: int,
+        *,
+        asks: bool,
+        is_second: bool = False,
+    ) -> TransferReport | None:
+        """Send the file from `start` on; None if it was skipped.
+
+        asks: SIZE tells in the same flight whether the target exists; is_second: what arrived the
+        first time was not the same.
+        """
+        order = self._order
+        store = Command("STOR", order.remote)
+        leading = [*dialogue.type_commands(), Command("ALLO", str(source.size))]
+        question = [Command("SIZE", order.remote)] if asks else []
+        rest = restart_commands(dialogue, start)
+        waits = asks or (start and not rest)
+        opened = await open_channel(
+            dialogue,
+            direction="upload",
+            leading=[*leading, *question, *rest],
+            transfer=None if waits else store,
+        )
+        try:
+            _check_leading(leading, opened.replies, source.size)
+            if asks and not self._may_replace(parse_size(opened.replies[len(leading)])):
+                return None
+            if opened.framed:
+                record_count(source.size - start)  # refuse it before anything moves
+            start = await restart(dialogue, start, opened.replies[-1] if rest else None)
+            report = await _send(dialogue, opened, source, start, order)
+        except DiffersError:
+            if is_second:
+                raise
+            report = None
+        finally:
+            await opened.release()
+        if report is None:
+            dialogue.notice(f"{source.name}: differs from what the server has, sending it again")
+            return await self._upload(dialogue, source, 0, asks=False, is_second=True)
+        if order.preserve_times:
+            await _set_time(dialogue, order.remote, source.modified)
+        return report
 
     async def _is_complete(self, dialogue: Dialogue, source: SourceFile, there: int) -> bool:
         """Tell whether the remote file is the whole one already.
@@ -135,61 +188,75 @@ class Uploading:
             " it can only be overwritten"
         )
 
+    @property
+    def _asks_first(self) -> bool:
+        """Whether it matters if the target exists; once it was absent, what is there is ours."""
+        return self._order.existing in ("fail", "skip") and not self._was_absent
+
     async def _may_write(self, dialogue: Dialogue) -> bool:
         """Look whether the target exists, if that matters; False if it is to be left.
 
-        Once it was absent, what is there is ours. Raises ExistsError.
+        Raises ExistsError.
         """
-        order = self._order
-        if order.existing not in ("fail", "skip") or self._was_absent:
+        if not self._asks_first:
             return True
-        if not await _exists(dialogue, order.remote):
+        return self._may_replace(0 if await _exists(dialogue, self._order.remote) else None)
+
+    def _may_replace(self, there: int | None) -> bool:
+        """Decide by the size of the target, None if there is none. Raises ExistsError."""
+        if there is None:
             self._was_absent = True
             return True
-        if order.existing == "skip":
+        if self._order.existing == "skip":
             return False
-        raise ExistsError(f"{printable(order.remote)}: exists on the server")
-
-
-async def _upload_file(
-    dialogue: Dialogue, source: SourceFile, start: int, order: Upload
-) -> TransferReport:
-    leading = [*dialogue.type_commands(), Command("ALLO", str(source.size))]
-    opened = await open_channel(dialogue, direction="upload", leading=leading)
-    try:
-        _check_leading(leading, opened, source.size)
-        if opened.framed:
-            record_count(source.size - start)  # refuse it before anything moves
-        start = await restart(dialogue, start)
-        report = await _send(dialogue, opened, source, start, order)
-    finally:
-        opened.channel.close()
-    if order.preserve_times:
-        await _set_time(dialogue, order.remote, source.modified)
-    return report
+        raise ExistsError(f"{printable(self._order.remote)}: exists on the server")
 
 
 async def _send(
     dialogue: Dialogue, opened: Opened, source: SourceFile, start: int, order: Upload
 ) -> TransferReport:
+    """Send, and see that the server has the same afterwards. Raises VerifyError, and as `move`."""
+    verification: Verification | None = None
+
     def build(_: Reply) -> RecordSender | PlainSender:
+        nonlocal verification
         if order.progress is not None:
             order.progress.started(source.size, start)
-        sender = RecordSender if opened.framed else PlainSender
-        return sender(
-            opened.channel,
-            source,
-            start,
-            limit=rate_limit(dialogue),
-            progress=order.progress.moved if order.progress else None,
+        limit = rate_limit(dialogue)
+        moved = order.progress.moved if order.progress else None
+        sender: RecordSender | PlainSender
+        if opened.framed:
+            sender = RecordSender(
+                opened.channel, source, start, limit=limit, progress=moved, feeds=opened.feeds
+            )
+        else:
+            sender = PlainSender(opened.channel, source, start, limit=limit, progress=moved)
+        verification = Verification.begin(
+            dialogue, order.remote, source.fileno(), source.name, lambda: start + sender.file_bytes
         )
+        return sender
 
-    sender = await move(dialogue, Command("STOR", order.remote), opened.channel, build)
+    def ask_early() -> None:
+        if verification is not None:
+            verification.ask_early(source.size)
+
+    async def mend(part: ByteRange) -> None:
+        await store_range(dialogue, order.remote, source, part)
+
+    store = Command("STOR", order.remote)
+    begun = opened.take_transfer()
+    try:
+        sender = await move(dialogue, store, opened.channel, build, begun, ask_early)
+        if verification is not None:
+            await verification.settle(source.size, mend)
+    finally:
+        if verification is not None:
+            await verification.stop()
     return sender.report(start)
 
 
-def _check_leading(leading: list[Command], opened: Opened, size: int) -> None:
-    for command, reply in zip(leading, opened.replies, strict=True):
+def _check_leading(leading: list[Command], replies: Sequence[Reply], size: int) -> None:
+    for command, reply in zip(leading, replies, strict=False):
         if command.verb == "TYPE" and not reply.is_positive:
             raise reply_error(reply, "TYPE")
         if command.verb == "ALLO" and reply.code in _NO_SPACE:

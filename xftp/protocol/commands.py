@@ -23,7 +23,7 @@ DEFAULT_MAX_LINE_BYTES = 8192
 _TELNET = re.compile(
     rb"\xff(?:(?P<data>\xff)|[\xf0-\xfa]|[\xfb-\xfe].|(?P<cut>[\xfb-\xfe]?\Z))", re.DOTALL
 )
-_VERB = re.compile(rb"[A-Za-z]{1,16}")
+_VERB = re.compile(rb"[A-Za-z][A-Za-z0-9]{0,15}")
 _CONTROL = re.compile(rb"[\r\0]")
 _LINE_ENDS = re.compile("[\r\n\0]")
 
@@ -33,7 +33,7 @@ class Command:
     """One command of a client."""
 
     verb: str
-    """1 to 16 ASCII letters, upper case."""
+    """1 to 16 ASCII letters and digits, a letter first; upper case."""
 
     argument: str
     """All that follows the one space after the verb, trailing spaces included; may be empty."""
@@ -128,7 +128,7 @@ def _parse_line(line: bytes) -> Command | BadLine:
         return BadLine("a command line holds a CR or NUL")
     verb, _, argument = line.partition(b" ")
     if not _VERB.fullmatch(verb):
-        return BadLine("a command is 1 to 16 letters")
+        return BadLine("a command is 1 to 16 letters and digits")
     return Command(verb.decode("ascii").upper(), argument.decode("utf-8", "surrogateescape"))
 
 
