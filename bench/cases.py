@@ -10,6 +10,7 @@ from pathlib import Path
 from bench import peers
 
 XFTP_CONNECTIONS = (1, 2, 4, 8)
+VERIFIED_CONNECTIONS = 4
 GRIDFTP_CONNECTIONS = (1, 4, 8)
 LFTP_CONNECTIONS = 4
 
@@ -60,6 +61,10 @@ def all_cases() -> list[Case]:
         Case("cp", "cp", Direction.COPY, 1, None, "cp", lambda m: [str(m.source), str(m.target)]),
         *(xftp(Direction.GET, count) for count in XFTP_CONNECTIONS),
         *(xftp(Direction.PUT, count) for count in XFTP_CONNECTIONS),
+        *(
+            xftp(each, VERIFIED_CONNECTIONS, verified=True)
+            for each in (Direction.GET, Direction.PUT)
+        ),
         *_gridftp(),
         Case(
             "vsftpd + lftp pget",
@@ -75,13 +80,18 @@ def all_cases() -> list[Case]:
     ]
 
 
-def xftp(direction: Direction, count: int) -> Case:
-    def arguments(move: Move) -> list[str]:
-        if direction is Direction.GET:
-            return ["get", "-n", str(count), "-o", str(move.target), move.url(move.source)]
-        return ["put", "-n", str(count), str(move.source), move.url(move.target)]
+def xftp(direction: Direction, count: int, *, verified: bool = False) -> Case:
+    """Make a case of ours; the others do not compare hashes, so it does only where `verified`."""
+    checks = "--verify" if verified else "--no-verify"
 
-    return Case("xftpd + xftp", "xftp", direction, count, peers.xftpd, "xftp", arguments)
+    def arguments(move: Move) -> list[str]:
+        options = ["--no-memory", checks, "-n", str(count)]
+        if direction is Direction.GET:
+            return ["get", *options, "-o", str(move.target), move.url(move.source)]
+        return ["put", *options, str(move.source), move.url(move.target)]
+
+    name = "xftpd + xftp, verified" if verified else "xftpd + xftp"
+    return Case(name, "xftp", direction, count, peers.xftpd, "xftp", arguments)
 
 
 def _gridftp() -> Iterator[Case]:
