@@ -138,7 +138,9 @@ def download(link: Link, place: peers.Place, source: Path, arguments: Sequence[s
     try:
         with link.server.entered(), peers.xftpd(place, SERVER) as server, link.client.entered():
             url = f"ftp://{SERVER}:{server.port}/{source.relative_to(place.root)}"
-            command = [peers.find("xftp"), "get", "--json", *arguments, "-o", str(target), url]
+            # --no-memory: paths are remembered by address, and all of these have the same.
+            always = ["get", "--json", "--no-memory", "--no-verify"]
+            command = [peers.find("xftp"), *always, *arguments, "-o", str(target), url]
             run = _run(command, place)
         if not same_content(source, target):
             raise BenchError(f"{' '.join(arguments)}: what arrived is not what was sent")
