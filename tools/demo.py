@@ -1,4 +1,7 @@
-"""Send a real file from a real xftpd to a real xftp and back, over one and several connections."""
+"""Send a real file from a real xftpd to a real xftp and back, over one and several connections.
+
+As root also over an emulated geostationary link, live.
+"""
 
 from __future__ import annotations
 
@@ -163,9 +166,18 @@ def table_of(outcomes: list[Outcome], size_bytes: int) -> Table:
 
 
 def main() -> int:
+    try:
+        return demonstrate()
+    except KeyboardInterrupt:
+        return 130
+
+
+def demonstrate() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=256_000_000, metavar="BYTES")
-    size_bytes: int = parser.parse_args().size
+    parser.add_argument("--no-link", action="store_true", help="stay on loopback")
+    arguments = parser.parse_args()
+    size_bytes: int = arguments.size
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     console = Console()
     try:
@@ -177,10 +189,31 @@ def main() -> int:
     except DemoError as error:
         print(f"The demonstration failed: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
     console.print(table_of(outcomes, size_bytes))
-    return 0 if all(one.same for one in outcomes) else 1
+    linked = arguments.no_link or over_a_link(console)
+    return 0 if linked and all(one.same for one in outcomes) else 1
+
+
+def over_a_link(console: Console) -> bool:
+    """Show the emulated link, or say why not; False if a transfer failed there."""
+    try:
+        import demo_geo
+
+        from mininet_topos.errors import LabError, MissingToolError
+    except ModuleNotFoundError as error:
+        console.print(f"Loopback only: {error}; pip install -e '.[lab]'", highlight=False)
+        return True
+    if why := demo_geo.why_not():
+        console.print(f"Loopback only: {why}", highlight=False)
+        return True
+    try:
+        demo_geo.show(console)
+    except MissingToolError as error:
+        console.print(f"Loopback only: {error}", highlight=False)
+    except LabError as error:
+        print(f"The demonstration failed over the emulated link: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .marchese import (
     DEVIATIONS,
     DROPS,
+    LINEAR_DEVIATION,
     LONG,
     SHORT,
     TIME,
@@ -74,5 +75,5 @@ EXPERIMENT = Experiment(
         at_most("drops", LONG, 10, 0),
         at_most("drops", LONG, 50, 0),
     ),
-    deviations=DEVIATIONS,
+    deviations=(*DEVIATIONS, LINEAR_DEVIATION),
 )

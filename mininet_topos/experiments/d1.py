@@ -135,5 +135,7 @@ EXPERIMENT = Experiment(
     deviations=(
         *text.DEVIATIONS,
         "RED's thresholds are 40% and 80% of the queue, as 20 and 40 are of the text's 50",
+        "before a short FIFO queue all long connections get next to nothing, and which of them "
+        "gets least is chance in a single run",
     ),
 )

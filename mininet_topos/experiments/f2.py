@@ -18,7 +18,7 @@ QUICK_COUNT, QUICK_ALGORITHM = 20, "bbr"
 MIRROR, PIPELINED = "lftp mirror --parallel=8", "GridFTP -pp -cc 4"
 CONTENDERS = (TOLD, UNTOLD, MIRROR, PIPELINED)
 
-SECONDS_PER_FILE = {TOLD: 1.5, UNTOLD: 1.5, MIRROR: 1.2, PIPELINED: 0.4}
+SECONDS_PER_FILE = {TOLD: 0.2, UNTOLD: 0.2, MIRROR: 1.2, PIPELINED: 0.4}
 """About, after SECONDS_FIRST."""
 
 SECONDS_FIRST = 10.0
@@ -83,7 +83,7 @@ EXPERIMENT = Experiment(
     title="XFTP and the tools of today, many small files",
     source="measured here; no text has it",
     measures="time of one command that fetches 100 files of 50 KiB over GEO 50/5 Mbit/s, 600 ms: "
-    "XFTP with and without --rate, lftp mirror, GridFTP",
+    "xftp mirror with and without --rate, lftp mirror, GridFTP",
     points=points,
     metrics=today.metrics(rivals()),
     figures=(
@@ -106,8 +106,5 @@ EXPERIMENT = Experiment(
         ),
     ),
     rules=tuple(rules()),
-    deviations=(
-        *today.DEVIATIONS,
-        "XFTP is given every URL on its command line; the others find the files by themselves",
-    ),
+    deviations=today.DEVIATIONS,
 )

@@ -88,6 +88,14 @@ class Xftp(Flow):
     """--json: xftp's report of each file, which costs it a round trip; False where the time of the
     whole command counts, and then there is no other."""
 
+    mirror: bool = False
+    """The directory of the files by `xftp mirror`, not each by its name; without a report."""
+
+    def __post_init__(self) -> None:
+        Flow.__post_init__(self)
+        if self.mirror and self.report:
+            raise ExperimentError(f"the flow {self.name} cannot mirror with a report of each file")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bulk(Flow):
@@ -98,6 +106,9 @@ class Bulk(Flow):
 
     duration_s: float | None = None
     """… or for how long; neither: until it is ended, which only a background flow may be."""
+
+    window_bytes: int | None = None
+    """As of `Crowd`."""
 
     def __post_init__(self) -> None:
         Flow.__post_init__(self)

@@ -116,7 +116,7 @@ def two(
     others: Sockets = STANDARD,
     added: Sockets | None = None,
 ) -> tuple[Bulk | WebLoad, ...]:
-    """Give the flows of topology 1; added: of one connection more, of the web's RTT."""
+    """Give the flows of topology 1; added: of one connection more, of 10 ms."""
     flows = [
         transfer(flow_name(10), ("s1", "d1"), quick, others, 0),
         transfer(flow_name(long_ms), ("s2", "d2"), quick, long, 1),
@@ -132,7 +132,10 @@ def six(
     added: Sockets | None = None,
     rtts_ms: Sequence[int] = RTTS_MS,
 ) -> tuple[Bulk | WebLoad, ...]:
-    """Give the flows of topology 2; special: by RTT, those that differ from the others."""
+    """Give the flows of topology 2; special: by RTT, those that differ from the others.
+
+    added: of one connection more, of the shortest RTT.
+    """
     flows = [
         transfer(
             flow_name(rtt_ms),
@@ -168,7 +171,7 @@ ADDED = "standard"
 def _added(sockets: Sockets | None, quick: bool) -> tuple[Bulk, ...]:
     if sockets is None:
         return ()
-    return (transfer(ADDED, ("web_s", "web_d"), quick, sockets, 0),)
+    return (transfer(ADDED, ("s1", "d1"), quick, sockets, 0),)
 
 
 def point(
@@ -302,4 +305,5 @@ DEVIATIONS = (
     "NewReno and SACK are Linux's, with its recovery by RACK and proportional rate reduction",
     "the background load is of the same rate, 20% of the link, with responses of Pareto sizes in "
     "place of Mah's traces, over a path of 100 ms",
+    "the background's rate is its mean over the whole run: utilisation can come out 1% above 1",
 )

@@ -198,3 +198,8 @@ DEVIATIONS = (
     "Linux 2.2's own quick ACKs at the start of a connection are not recreated",
     "the sender's buffer holds nothing back: the window is what the receiver offers, half of buf",
 )
+
+LINEAR_DEVIATION = (
+    "Linear thr counts ACKs, so the quick ACKs of Linux 2.2 at the start of a connection would "
+    "have made it faster than here, and faster the higher thr is"
+)

@@ -40,12 +40,21 @@ class Scenario:
     timeout_s: float = 0.0
     """When it is given up; 0: four times `seconds` and a minute."""
 
+    host_tcp: Mapping[str, TcpSettings] = field(default_factory=dict)
+    """Of single hosts, instead."""
+
+    delayed_acks_on: str = ""
+    """Where ACKs are left out if connections cross several emulated links: only on this one."""
+
     delayed_acks: bool = False
     """The receiver acknowledges every second segment throughout, as BSD did: it is made to
     acknowledge every one, and the link's backward way leaves every second pure ACK out."""
 
     packets_per_s: float = 700.0
     """All links and directions at full load: decides how many scenarios run side by side."""
+
+    path_rtt_s: float = 0.0
+    """RTT of the shortest path: lateness is judged by it where single links are shorter."""
 
     may_be_late: bool = False
     """What the emulator can do is the question: its lateness does not spoil the run."""

@@ -77,6 +77,7 @@ def xftp(contender: str, link: Link, size_bytes: int, files: int = 1) -> Xftp:
         files=files,
         sockets=sockets,
         report=False,
+        mirror=files > 1,
     )
 
 

@@ -24,9 +24,9 @@ STRICT_S = 0.001
 """Never asked to be better than this: the emulator's own measure of late."""
 
 
-def kept_up(spec: LinkSpec, counters: LinkCounters) -> bool:
-    """Say whether a link's packets were on time."""
-    worst_s = max(STRICT_S, WORST_SHARE_OF_RTT * spec.rtt_s)
+def kept_up(spec: LinkSpec, counters: LinkCounters, path_rtt_s: float = 0.0) -> bool:
+    """Say whether a link's packets were on time; path_rtt_s: of the shortest path across it."""
+    worst_s = max(STRICT_S, WORST_SHARE_OF_RTT * max(spec.rtt_s, path_rtt_s))
     return all(
         way.device_drops == 0
         and way.most_lateness_s <= worst_s

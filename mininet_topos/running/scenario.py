@@ -72,9 +72,11 @@ def _run(scenario: Scenario, seed: int) -> Outcome:
             raise ExperimentError(str(error)) from error
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="xftp-lab-")))
         tcp = scenario.tcp or TcpSettings()
+        host_tcp = dict(scenario.host_tcp)
         if scenario.delayed_acks:
             tcp = replace(tcp, quick_ack=True)
-        lab = stack.enter_context(Lab(topology, tcp=tcp))
+            host_tcp = {name: replace(each, quick_ack=True) for name, each in host_tcp.items()}
+        lab = stack.enter_context(Lab(topology, tcp=tcp, host_tcp=host_tcp))
         if algorithms(scenario):
             for host in lab.topology.host_names:
                 _reveal_parameters(lab.host(host))
@@ -126,9 +128,10 @@ def _run_flows(scenario: Scenario, lab: Lab, scratch: Path, seed: int) -> Outcom
         senders = {program.flow.sender: program.sender for program in programs}
         recorder = Recorder(senders, programs, scratch, scenario.sample_interval_s)
         stack.callback(recorder.stop)
-        for link in lab.links.values():
+        for name, link in lab.links.items():
             # Counters and events begin with the flows.
-            link.restart(link_spec(link.spec, scenario))
+            here = scenario.delayed_acks_on in ("", name)
+            link.restart(link_spec(link.spec, scenario) if here else link.spec)
             link.record(scenario.sample_interval_s)
         began_s = time.monotonic()
         _supervise(programs, began_s, scenario.limit_s)
@@ -148,7 +151,10 @@ def _run_flows(scenario: Scenario, lab: Lab, scratch: Path, seed: int) -> Outcom
             },
             lab=lab.describe(),
             kept_up=scenario.may_be_late
-            or all(kept_up(lab.links[name].spec, each) for name, each in counters.items()),
+            or all(
+                kept_up(lab.links[name].spec, each, scenario.path_rtt_s)
+                for name, each in counters.items()
+            ),
         )
 
 

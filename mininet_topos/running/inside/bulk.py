@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .common import Ended, end_on_sigterm, report, say, tuned_socket
+from .crowd import clamp_window
 
 _BLOCK_BYTES = 1 << 16
 
@@ -32,6 +33,8 @@ def receive(told: Mapping[str, Any]) -> dict[str, float]:
         buffer = bytearray(_BLOCK_BYTES)
         with connection:
             while count := connection.recv_into(buffer):
+                if not received and told.get("window_bytes"):
+                    clamp_window(connection, told["window_bytes"])
                 received += count
                 last_s = time.monotonic()
     except Ended:

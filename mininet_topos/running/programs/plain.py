@@ -64,8 +64,9 @@ class BulkProgram(_Pair):
     flow: Bulk
 
     def told(self) -> dict[str, Any]:
-        """Give size or duration."""
-        return {"size_bytes": self.flow.size_bytes, "duration_s": self.flow.duration_s}
+        """Give size or duration, and window."""
+        names = ("size_bytes", "duration_s", "window_bytes")
+        return {name: getattr(self.flow, name) for name in names}
 
     def finish(self, began_s: float) -> FlowOutcome:
         """Take the receiver's count."""

@@ -44,11 +44,13 @@ class XftpProgram(Program):
     def begin(self) -> None:
         """Start the client."""
         url = f"ftp://{(self.sender if self.gets else self.receiver).ip}:{self.control_port}/"
-        command = [find("xftp"), self.flow.direction]
+        command = [find("xftp"), "mirror" if self.flow.mirror else self.flow.direction]
         command += ["--json"] if self.flow.report else []
         command += ["-n", str(self.flow.connections or "auto")]
         command += _options(self.flow.sockets)
-        if self.gets:
+        if self.flow.mirror:
+            command += [url, str(self.targets)] if self.gets else [str(self.sources), url]
+        elif self.gets:
             command += ["-o", f"{self.targets}/", *(url + name for name in self._names())]
         else:
             command += [*(str(self.sources / name) for name in self._names()), url]

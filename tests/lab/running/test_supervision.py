@@ -92,6 +92,13 @@ def test_lateness_is_judged_by_the_round_trip_time(
     assert kept_up(spec, counters(**late)) is good
 
 
+def test_lateness_is_judged_by_the_path_where_that_is_longer() -> None:
+    late = counters(most_lateness_s=0.014)
+    assert not kept_up(leo(), late)
+    assert kept_up(leo(), late, path_rtt_s=0.3)  # 5% are 15 ms
+    assert not kept_up(leo(), late, path_rtt_s=0.2)
+
+
 def test_lateness_is_told_in_words() -> None:
     late = {"most_lateness_s": 0.0312, "mean_lateness_s": 0.0006, "device_drops": 2}
     calm = {"most_lateness_s": 0.0, "mean_lateness_s": 0.0, "device_drops": 0}

@@ -1,0 +1,70 @@
+"""How an XFTP flow becomes a command, and one whose time is what counts."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mininet_topos.errors import ExperimentError
+from mininet_topos.experiments.flows import Bulk, Sockets, Xftp
+from mininet_topos.experiments.outcome import FlowOutcome
+from mininet_topos.experiments.spec import Scenario
+from mininet_topos.running.programs import Place, program_for
+from mininet_topos.running.scenario import algorithms
+
+
+class Loopback:
+    """A host that is this machine."""
+
+    ip = "127.0.0.1"
+
+    def popen(self, argv: list[str], **options: Any) -> subprocess.Popen[Any]:
+        return subprocess.Popen(argv, **options)
+
+
+def run(flow: Xftp, scratch: Path, slot: int) -> FlowOutcome:
+    place = Place(host=lambda name: Loopback(), scratch=scratch, seed=1)
+    made: Any = program_for(flow, place, slot)
+    try:
+        made.prepare()
+        made.begin()
+        while not made.done():
+            time.sleep(0.01)
+        outcome: FlowOutcome = made.finish(made.client.started_s)
+    finally:
+        made.stop()
+    return outcome
+
+
+def test_without_a_report_the_time_is_that_of_the_command(tmp_path: Path) -> None:
+    flow = Xftp(name="ftp", size_bytes=20_000, connections=0, files=2, report=False)
+    outcome = run(flow, tmp_path, 17)
+    words = outcome.command.split()
+    assert "--json" not in words
+    assert words[words.index("-n") + 1] == "auto"
+    assert outcome.bytes == 40_000
+    assert outcome.data_s == outcome.seconds
+
+
+@pytest.mark.parametrize("direction", ["get", "put"])
+def test_a_directory_is_mirrored(tmp_path: Path, direction: Any) -> None:
+    flow = Xftp(
+        name="ftp", size_bytes=9_000, files=4, direction=direction, mirror=True, report=False
+    )
+    outcome = run(flow, tmp_path, 16)
+    assert outcome.command.split()[1] == "mirror"
+    assert outcome.bytes == 36_000
+    with pytest.raises(ExperimentError, match="with a report"):
+        Xftp(name="ftp", size_bytes=1, files=4, mirror=True)
+
+
+def test_a_rate_wants_the_algorithm_that_starts_at_it() -> None:
+    told = Xftp(name="ftp", size_bytes=1, sockets=Sockets(rate_bps=50e6))
+    plain = Bulk(name="tcp", size_bytes=1, sockets=Sockets(congestion="cubic"))
+    for flows, wanted in (((told, plain), {"xftp_rented"}), ((plain,), set())):
+        scenario = Scenario(topology="hts_geo", flows=flows, seconds=1)
+        assert algorithms(scenario) == wanted
