@@ -110,6 +110,7 @@ struct tcp_congestion_ops {
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	void (*set_state)(struct sock *sk, __u8 state);
 	__u32 (*undo_cwnd)(struct sock *sk);
+	void (*in_ack_event)(struct sock *sk, __u32 flags);
 };
 
 #pragma clang attribute pop
@@ -219,6 +220,28 @@ static inline void grow(struct tcp_sock *tp, struct xftp_window *window, __u64 p
 static inline void grow_one_per_window(struct tcp_sock *tp, struct xftp_window *window)
 {
 	grow(tp, window, SEGMENT / larger(tp->snd_cwnd, 1));
+}
+
+/*
+ * After a loss the threshold is never above the window before it; the window is reduced towards it
+ * from one ACK to the next, so what is wrong has to be mended before an ACK is looked at.
+ *
+ * Seen on Linux 6.18, by the tracepoint tcp_probe: now and then, when RACK's timer finds a loss, the
+ * kernel calls no program of the algorithm, and takes a stale word of its stack (2165326096, part of
+ * a return address) for the answer of ssthresh. It then opens the window to some 10^9 segments and
+ * floods the path. This program, too, may not be called once: the next ACK mends the window then.
+ */
+#define ABSURD_WINDOW (1U << 24)
+
+static inline void check_threshold(struct tcp_sock *tp)
+{
+	__u8 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	__u32 before = larger(tp->prior_cwnd, 2);
+
+	if (state >= TCP_CA_CWR && tp->snd_ssthresh > before)
+		tp->snd_ssthresh = larger(before / 2, 2);
+	if (tp->snd_cwnd > ABSURD_WINDOW)
+		tp->snd_cwnd = before;
 }
 
 static inline struct xftp_parameters *parameters_of(struct sock *sk)

@@ -18,7 +18,6 @@
  * - The 200 ms added after a time-out and the three segments per retransmission are not reachable
  *   from a congestion-control program.
  */
-#define OWN_STATE_CHANGES
 #include "standard.h"
 
 #define DEFAULT_INITIAL_WINDOW 2
@@ -98,7 +97,6 @@ void BPF_PROG(state_changes, struct sock *sk, __u8 state)
 {
 	struct adalr *own = PRIVATE(struct adalr, sk);
 
-	check_reaction(sk, state);
 	if (state == TCP_CA_Recovery || state == TCP_CA_Loss) {
 		own->lost = 1;
 		own->recover = tcp_sk(sk)->snd_nxt;
@@ -133,5 +131,6 @@ struct tcp_congestion_ops xftp_adalr = {
 	.init = (void *)begin,
 	.cong_avoid = (void *)acknowledged,
 	.pkts_acked = (void *)rtt_sampled,
+	.set_state = (void *)state_changes,
 	STANDARD_REACTIONS,
 };

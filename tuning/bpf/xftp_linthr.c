@@ -11,7 +11,6 @@
  * Deviations: those of common.h; N_ack counts again from one after a time-out, since slow start
  * begins anew, where the text is silent.
  */
-#define OWN_STATE_CHANGES
 #include "standard.h"
 
 #define DEFAULT_THR 20
@@ -37,7 +36,6 @@ void BPF_PROG(begin, struct sock *sk)
 SEC("struct_ops/set_state")
 void BPF_PROG(state_changes, struct sock *sk, __u8 state)
 {
-	check_reaction(sk, state);
 	if (state == TCP_CA_Loss)
 		PRIVATE(struct linear, sk)->acks = 0;
 }
@@ -64,5 +62,6 @@ struct tcp_congestion_ops xftp_linthr = {
 	.name = "xftp_linthr",
 	.init = (void *)begin,
 	.cong_avoid = (void *)acknowledged,
+	.set_state = (void *)state_changes,
 	STANDARD_REACTIONS,
 };

@@ -125,6 +125,7 @@ static inline void without_rate(struct tcp_sock *tp, struct rented *own, __u32 a
 {
 	__u8 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 
+	check_threshold(tp);
 	if (state == TCP_CA_CWR || state == TCP_CA_Recovery)
 		set_window(tp, smaller(tp->snd_cwnd, tp->snd_ssthresh));
 	else if (!window_is_full(tp))
