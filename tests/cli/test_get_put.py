@@ -364,3 +364,29 @@ def test_standard_streams_may_be_closed(xftp: Client, place: Place) -> None:
     )
     assert done.returncode == 0
     assert (xftp.here / "file").read_bytes() == b"x"
+
+
+def test_several_files_go_together(xftp: Client, place: Place) -> None:
+    """As one transfer, by what the server says; what is there already is not touched."""
+    names = [f"f{number}" for number in range(20)]
+    for name in names:
+        (xftp.here / name).write_bytes(name.encode() * 1000)
+    done = xftp("put", "-v", *names, place.url)
+    assert done.stderr.count(b"> MSTR") == 1
+    assert b"> STOR" not in done.stderr
+    assert {path.name: path.read_bytes() for path in place.path.iterdir()} == {
+        name: name.encode() * 1000 for name in names
+    }
+    target = xftp.here / "back"
+    target.mkdir()
+    (target / "f3").write_text("mine")
+    urls = [place.url_of(name) for name in (*names, "missing")]
+    done = xftp("get", "-v", "--json", "-o", "back", *urls, expect=4)
+    assert done.stderr.count(b"> MRTR") == 1
+    told = {each["url"]: each for each in map(json.loads, done.stdout.splitlines())}
+    assert len(told) == len(urls)
+    states = {url.rpartition("/")[2]: each["status"] for url, each in told.items()}
+    assert states == dict.fromkeys(names, "done") | {"f3": "failed", "missing": "failed"}
+    assert told[place.url_of("f1")]["bytes"] == 2000
+    assert (target / "f3").read_text() == "mine"
+    assert (target / "f4").read_bytes() == (xftp.here / "f4").read_bytes()

@@ -90,18 +90,55 @@ def terminal(xftp: Client) -> Iterator[Open]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "content"), [("y\r", b"abcdef"), ("n\r", b"xyz"), ("what\rresume\r", b"xyzdef")]
+    ("options", "answer", "content"),
+    [
+        ([], "y\r", b"abcdef"),
+        ([], "n\r", b"xyz"),
+        # What is there is no beginning of the remote file: it shows, and is mended.
+        ([], "what\rresume\r", b"abcdef"),
+        (["--no-verify"], "resume\r", b"xyzdef"),
+    ],
 )
 def test_an_existing_file_is_asked_about(
-    xftp: Client, place: Place, terminal: Open, answer: str, content: bytes
+    xftp: Client, place: Place, terminal: Open, options: list[str], answer: str, content: bytes
 ) -> None:
     (place.path / "file").write_bytes(b"abcdef")
     (xftp.here / "file").write_bytes(b"xyz")
-    screen = terminal("get", place.url_of("file"))
+    screen = terminal("get", *options, place.url_of("file"))
     screen.expect("file is already there. Overwrite? [y = yes, n = no, r = resume] ")
     screen.type(answer)
     screen.end(0)
     assert (xftp.here / "file").read_bytes() == content
+
+
+@pytest.mark.parametrize("word", ["mget", "mput"])
+@pytest.mark.parametrize(
+    ("answers", "changed"),
+    [(["a"], "abc"), (["s"], ""), (["n", "all"], "bc"), (["y", "skip all"], "a")],
+)
+def test_one_answer_for_all_existing_files(
+    xftp: Client, place: Place, terminal: Open, word: str, answers: list[str], changed: str
+) -> None:
+    for name in "abc":
+        (place.path / name).write_text("there")
+        (xftp.here / name).write_text("here")
+    question = " is already there. Overwrite? [y = yes, n = no, r = resume, a = all, s = skip all] "
+    screen = terminal("shell", place.url)
+    screen.expect("xftp>")
+    screen.type(f"{word} ?\r")
+    screen.expect(f"{word} a? ")
+    screen.type("all\r")
+    for answer in answers:
+        screen.expect(question)
+        screen.type(f"{answer}\r")
+    screen.expect("xftp>")
+    screen.type("bye\r")
+    screen.end(0)
+    folder, new, old = (xftp.here, "there", "here")
+    if word == "mput":
+        folder, new, old = (place.path, "here", "there")
+    for name in "abc":
+        assert (folder / name).read_text() == (new if name in changed else old)
 
 
 def test_ctrl_c_at_a_question(xftp: Client, place: Place, terminal: Open) -> None:

@@ -13,6 +13,7 @@ from tuning.congestion import CongestionError
 from tuning.planning import buffer_bytes, initial_window_for
 from tuning.sockopts import MAX_PACING_RATE_BPS, MIN_PACING_RATE_BPS
 from xftp.cli.observed import CurrentParameters, ObservedTuner
+from xftp.cli.supposed import SupposedTuning
 from xftp.cli.tuning import RENTED, ClientTuning, Wish, loaded
 from xftp.client.options import Direction
 from xftp.errors import TuningRefused
@@ -239,6 +240,23 @@ def test_auto_needs_a_rate(strict: bool) -> None:
         tuning.check()
         tuning.check()
         assert notices == ["the profile auto needs the rate of the link, as --rate 50mbit"]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_auto_needs_a_rate_only_where_none_is_remembered(strict: bool) -> None:
+    notices: list[str] = []
+    tuning = ClientTuning(Wish(profile=AUTO), notices.append, strict=strict, remembers=True)
+    tuning.check()
+    SupposedTuning(Wish(profile=AUTO), tuning.make, RATE_BPS)("download", 1, RTT_S, "127.0.0.1")
+    assert notices == []
+    if strict:
+        with pytest.raises(TuningRefused, match="none is remembered of this path"):
+            tuning("download", 1, RTT_S)
+    else:
+        tuning("download", 1, RTT_S)
+        tuning("upload", 1, RTT_S)
+        assert len(notices) == 1
+        assert "none is remembered of this path" in notices[0]
 
 
 def test_a_wish_that_cannot_be_meant_is_refused() -> None:

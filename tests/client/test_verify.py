@@ -15,7 +15,9 @@ import pytest
 
 from tests.client.damage import FLIPPED, HERE, MARK, Proxy, damaging
 from xftp.client import verify as verify_module
+from xftp.client.dialogue import Dialogue
 from xftp.client.hashes import Method
+from xftp.client.mending import store_range
 from xftp.client.options import Options, Verify
 from xftp.client.session import Session, connect
 from xftp.client.verify import (
@@ -168,8 +170,12 @@ async def test_what_cannot_be_mended_is_no_success(
 ) -> None:  # fmt: skip
     proxy.damage.times = 1_000_000
     async with connect(url(proxy), options=options(connections)) as session:
-        with pytest.raises(VerifyError, match=r"differs from the original .+ could not be mended"):
+        expected = r"differs from the original .+ could not be mended"
+        with pytest.raises(VerifyError, match=expected) as raised:
             await move(session, way, here)
+        # Nothing wrong is left here; what is left on the server is said.
+        assert ("still on the server as copy" in str(raised.value)) == (way == "up")
+        assert ("copy" in names(root)) == (way == "up")
         assert await session.size("file") == SIZE
     assert names(here) == ["source"]
     assert not [name for name in names(root) if ".xftp." in name]
@@ -238,6 +244,43 @@ async def test_a_cut_while_mending_keeps_what_there_is(
         await session.get("file", here / "copy", existing="resume")
     assert (here / "copy").read_bytes() == CONTENT
     assert proxy.damage.data_bytes < SIZE * 1.3
+
+
+async def test_an_upload_cut_while_mending_is_compared_when_it_is_tried_again(
+    proxy: Proxy, options: Callable[..., Options], root: Path, here: Path, told: Told,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """All of it is there then, but not all of it right."""
+    tries = []
+
+    async def cut_once(*arguments: object) -> None:
+        tries.append(arguments)
+        if len(tries) == 1:
+            raise TransferAborted("cut")
+        await store_range(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("xftp.client.upload.store_range", cut_once)
+    proxy.damage.times = 1
+    chosen = replace(options(), retries=1, retry_wait_s=0)
+    async with connect(url(proxy), options=chosen) as session:
+        await session.put(here / "source", "copy")
+    assert (root / "copy").read_bytes() == CONTENT
+    assert len(tries) == 2
+    assert told.about("still on the server as copy")
+    assert proxy.damage.data_bytes < SIZE * 1.3
+
+
+async def test_parts_are_stored_on_servers_of_our_kind_only(
+    proxy: Proxy, options: Callable[..., Options], root: Path, here: Path, told: Told,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Elsewhere RANG may be for RETR alone, and STOR would then replace the file by the part."""
+    monkeypatch.setattr(Dialogue, "announces_connections", False)
+    proxy.damage.times = 1
+    async with connect(url(proxy), options=options()) as session:
+        await session.put(here / "source", "copy")
+    assert (root / "copy").read_bytes() == CONTENT
+    assert told.about("sending it again")
 
 
 async def test_streams(proxy: Proxy, options: Callable[..., Options], root: Path) -> None:
@@ -422,5 +465,6 @@ async def test_the_command_tells_by_its_exit_status(proxy: Proxy, here: Path, ro
     assert not (here / "wrong").exists()
     status, said = await run("put", "--no-memory", "--verify", "source", f"{url(proxy)}sent")
     assert (status, "could not be mended" in said) == (1, True)
+    assert "the wrong file is still on the server as sent" in said
     status, said = await run("get", "--no-memory", "--no-verify", "-o", "wrong", address)
     assert (status, (here / "wrong").read_bytes().count(FLIPPED)) == (0, len(MARKS))

@@ -45,6 +45,7 @@ class Programs:
             env=os.environ
             | {
                 "HOME": str(self.home),
+                "XDG_CACHE_HOME": str(self.home.parent / "cache"),
                 "PYTHONPATH": str(ROOT),
                 "RUNTIME_DIRECTORY": str(self.home.parent),
             },

@@ -63,6 +63,7 @@ def environment(home: Path) -> dict[str, str]:
     """Give an environment in which no setting of this machine's user counts."""
     return {
         "HOME": str(home),
+        "XDG_CACHE_HOME": str(home.with_name(home.name + "-cache")),  # tests look at what is left
         "PATH": os.environ.get("PATH", os.defpath),
         "PYTHONPATH": str(_PROJECT),
         "LC_ALL": "C.UTF-8",

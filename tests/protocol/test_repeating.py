@@ -6,8 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from xftp.protocol.records import RECORD_BYTES
-from xftp.protocol.repeating import Endurance, Progress, pays
+from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES
+from xftp.protocol.repeating import (
+    LIVE_RECORDS,
+    LIVE_SHARE,
+    Endurance,
+    Progress,
+    RepeatBudget,
+    pays,
+)
 
 GEO = Progress(
     outstanding_bytes=470_000,
@@ -40,6 +47,50 @@ def test_among_healthy_connections_nothing_is_repeated(rtt_s: float) -> None:
 def test_what_an_idle_connection_brings_sooner_is_repeated(donor: Progress) -> None:
     assert pays(donor, IDLE, 8 * RECORD_BYTES)
     assert not pays(donor, replace(IDLE, rate_bytes_per_s=10_000), 8 * RECORD_BYTES)
+
+
+def test_a_live_connection_that_is_one_round_trip_late_is_waited_for() -> None:
+    """That is what one lost segment costs; without a sign of life it would not be waited for."""
+    one_late = replace(GEO, rate_bytes_per_s=GEO.outstanding_bytes / (1.9 * GEO.rtt_s))
+    two_late = replace(GEO, rate_bytes_per_s=GEO.outstanding_bytes / (2.1 * GEO.rtt_s))
+    assert not pays(one_late, IDLE, RECORD_BYTES)
+    assert pays(two_late, IDLE, RECORD_BYTES)
+    assert pays(replace(one_late, silent_s=1.1), IDLE, RECORD_BYTES)
+
+
+def test_what_is_held_behind_a_loss_is_not_waited_for_at_the_rate() -> None:
+    slow = replace(GEO, rate_bytes_per_s=200_000)
+    assert pays(slow, IDLE, RECORD_BYTES)
+    assert not pays(replace(slow, sacked_bytes=400_000), IDLE, RECORD_BYTES)
+    assert replace(GEO, sacked_bytes=10**9).finish_s() > 0
+
+
+LOST = replace(GEO, timeouts=1, silent_s=1.0)
+
+
+@pytest.mark.parametrize(
+    ("size", "records"),
+    [
+        (0, LIVE_RECORDS),
+        (10_000_000, LIVE_RECORDS),
+        (10**9, int(LIVE_SHARE * 10**9) // CHUNK_BYTES),
+    ],
+)
+def test_what_is_repeated_of_live_connections_is_bounded(size: int, records: int) -> None:
+    budget = RepeatBudget(size)
+    repeated = 0
+    while count := budget.most_records(GEO, 5):
+        budget.spend(GEO, count * CHUNK_BYTES)
+        repeated += count
+    assert repeated == records
+
+
+def test_what_sits_where_a_loss_is_presumed_is_always_repeated() -> None:
+    budget = RepeatBudget(10_000_000)
+    for _ in range(1000):
+        assert budget.most_records(LOST, 16) == 16
+        budget.spend(LOST, 16 * CHUNK_BYTES)
+    assert budget.most_records(GEO, 16) == 16
 
 
 def test_a_connection_in_trouble_takes_nothing_over() -> None:

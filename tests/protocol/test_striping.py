@@ -166,6 +166,19 @@ def test_what_a_lost_connection_had_not_delivered_goes_next_and_in_order() -> No
     assert striping.repeated_bytes == 3 * CHUNK_BYTES
 
 
+def test_what_was_lost_in_vain_waits_for_the_others() -> None:
+    """However soon connections are lost, without a word of what arrived, every record goes out."""
+    striping = Striping([(0, 10)])
+    went: set[int] = set()
+    for _ in range(4):
+        lane = striping.open()
+        run = striping.take(lane, 3)
+        assert run is not None
+        went.update(range(run[0], run[0] + run[1]))
+        striping.close(lane, go_last=True)
+    assert went == set(range(10))
+
+
 def test_repeats_begin_with_what_was_given_last() -> None:
     striping = Striping([(0, 8)])
     slow, idle = striping.open(), striping.open()

@@ -188,14 +188,14 @@ async def test_abort_while_the_file_is_opened(
 ) -> None:
     """The file that the aborted command did not get is closed: its lock is gone."""
     (root / "file").write_bytes(b"old")
-    (session,) = server._sessions
+    (session,) = server.sessions
     with monkeypatch.context() as patched:
         opening = _SlowOpening(patched)
         await plain(client)
         client.send(command)
         await asyncio.wait_for(opening.begun.wait(), 10)
         client.send("ABOR")
-        await until(lambda: session._aborts == 1)
+        await until(lambda: session.running.aborts == 1)
         opening.go_on.set()
         assert await codes(client, 2) == [426, 226]
     assert names(root) == ["file"]
@@ -206,7 +206,7 @@ async def test_abort_while_the_file_is_opened(
 async def test_status_while_the_file_is_opened_waits(
     client: RawClient, server: Server, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (session,) = server._sessions
+    (session,) = server.sessions
     opening = _SlowOpening(monkeypatch)
     data = await plain(client)
     client.send("STOR file")
@@ -352,7 +352,7 @@ async def test_records_of_a_client_that_is_gone(
 
 async def test_closed_control_connection_is_noticed(client: RawClient, server: Server) -> None:
     """By the kernel's word, however late we come to read the end."""
-    (session,) = server._sessions
+    (session,) = server.sessions
     assert await session.control.is_alive()
     with socket.socket(fileno=os.dup(client.writer.get_extra_info("socket").fileno())) as sock:
         sock.shutdown(socket.SHUT_WR)

@@ -59,6 +59,7 @@ async def test_list_has_the_form_of_ls(client: RawClient) -> None:
         ("/", ["a.txt", "b.txt", "c.bin", "dir"]),
         (".", ["a.txt", "b.txt", "c.bin", "dir"]),
         ("-la", ["a.txt", "b.txt", "c.bin", "dir"]),
+        ("-lR", ["a.txt", "b.txt", "c.bin", "dir"]),
         ("-a -l dir", ["inner"]),
         ("dir", ["inner"]),
         ("b.txt", ["b.txt"]),

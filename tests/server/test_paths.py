@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,6 +125,30 @@ async def test_link_inside(client: RawClient, root: Path) -> None:
     assert await upload(client, "STOR ../chain", b"new") == [150, 226]
     assert (root / "d" / "file").read_bytes() == b"new"
     assert (root / "chain").is_symlink()
+
+
+async def test_a_race_leads_nowhere(client: RawClient, outside: Path, root: Path) -> None:
+    """A directory that is a link out of the root every other moment."""
+    (root / "real").mkdir()
+    (root / "real" / "secret").write_bytes(b"inside")
+    (root / "link").symlink_to(outside)
+    ends = threading.Event()
+
+    def swap() -> None:
+        while not ends.is_set():
+            for name in ("real", "link"):
+                os.rename(root / name, root / "d")
+                os.rename(root / "d", root / name)
+
+    swapping = asyncio.create_task(asyncio.to_thread(swap))
+    try:
+        got: list[bytes] = []
+        while len(got) < 100 or b"inside" not in got:
+            got.append((await download(client, "RETR d/secret"))[1])
+    finally:
+        ends.set()
+        await swapping
+    assert set(got) <= {b"", b"inside"}
 
 
 async def test_link_loops_and_dangling_links(client: RawClient, root: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -162,6 +163,24 @@ async def test_transfer_is_not_idle(root: Path) -> None:
         assert (await client.reply()).code == 226
 
 
+async def test_who_reads_no_replies_is_not_waited_for(
+    client: RawClient, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("xftp.server.control._WRITE_TIMEOUT_S", 0.2)
+    client.writer.transport.pause_reading()
+    (session,) = server.sessions
+    session.control._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # soon full
+    client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    questions = b"HELP\r\n" * 1000
+
+    async def is_gone() -> bool:
+        if not client.writer.is_closing():
+            client.writer.write(questions)
+        return server.session_count == 0
+
+    await until(is_gone)
+
+
 async def test_session_limit(root: Path) -> None:
     async with running_server(root, limits=Limits(sessions=Limit(2))) as server:
         async with raw_session(server) as first, raw_session(server) as second:
@@ -182,7 +201,7 @@ async def test_many_questions_unread(client: RawClient, server: Server, root: Pa
     client.send("STOR file")
     assert (await client.reply()).code == 150
     client.writer.transport.pause_reading()
-    (session,) = server._sessions
+    (session,) = server.sessions
     transport = session.control._writer.transport
     questions = b"STAT\r\n" * 1000
 

@@ -40,7 +40,7 @@ async def test_last_words(root: Path) -> None:
 
 
 async def test_last_words_have_an_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xftp.server.session.LAST_WORDS_S", 0.2)
+    monkeypatch.setattr("xftp.server.ending.LAST_WORDS_S", 0.2)
     async with running_server(root) as server, raw_session(server) as client:
         stop = asyncio.Event()
 

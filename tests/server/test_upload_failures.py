@@ -119,7 +119,7 @@ async def test_abort_while_the_file_is_put_in_its_place(
     client: RawClient, server: Server, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too late: the upload is done, and the ABOR finds nothing."""
-    (session,) = server._sessions
+    (session,) = server.sessions
     committing = PartialFile.commit
     loop = asyncio.get_running_loop()
     begun, go_on = asyncio.Event(), threading.Event()

@@ -133,6 +133,8 @@ def test_everything_is_told(watched: Watched) -> None:
 
 
 def _check_running(watched: Watched) -> None:
+    mode = (watched.home / "socket").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
     now = watched.snapshot()
     assert now["process"] == watched.daemon.process.pid
     assert now["now"] == {
@@ -178,11 +180,6 @@ def _check_ended(watched: Watched) -> None:
         ("upload", len(CONTENT), "aborted"),
     ]
     assert {each["peer_host"] for each in told} == {HOST}
-
-
-def test_socket_is_the_owners(watched: Watched) -> None:
-    mode = (watched.home / "socket").stat().st_mode
-    assert stat.S_IMODE(mode) == 0o600
 
 
 def test_reload_goes_on_in_new_files(watched: Watched) -> None:

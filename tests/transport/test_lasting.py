@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -198,6 +199,45 @@ async def test_a_straggler_is_not_waited_for(tmp_path: Path) -> None:
     assert frozen
     assert 0 < ended.sender.report().repeated_bytes < SIZE / 2
     assert ended.sender.lost_connections <= 1
+
+
+async def test_a_new_connection_takes_the_place_of_a_dead_one_and_not_of_a_resting_one(
+    tmp_path: Path,
+) -> None:
+    """The resting one is silent for longer, but nothing is expected on it."""
+    channel = listening(2, 2)
+    channel.replaces = True
+    target = partial(tmp_path / "file")
+    receiver = RecordReceiver(channel, target, SIZE)
+    running = asyncio.create_task(receiver.run())
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(20):
+        resting = await dial(channel)
+        await loop.sock_sendall(resting, record(0, DATA))
+        while len(receiver.held) < 1:  # noqa: ASYNC110 - the receiver has no event for it
+            await asyncio.sleep(0.001)
+        dead = await dial(channel)
+        await loop.sock_sendall(dead, record(1, DATA) + record(2, DATA)[:100])
+        count = -(-SIZE // 8192)
+        rest = b"".join(record(number, DATA) for number in range(2, count))
+        while not running.done():
+            another = await dial(channel)  # turned away as long as the dead one may be alive
+            with contextlib.suppress(ConnectionError):
+                await loop.sock_sendall(another, rest)
+                await loop.sock_recv(another, 4096)
+            if not all(each.is_open for each in channel.connections[:2]):
+                break
+            another.close()
+            await asyncio.sleep(0.05)
+        assert channel.connections[0].is_open
+        assert not channel.connections[1].is_open
+        receiver.confirm()
+        await running
+    assert receiver.lost_connections == 1
+    assert receiver.held_bytes() == [(0, SIZE)]
+    for sock in (resting, dead, another):
+        sock.close()
+    channel.close()
 
 
 async def test_without_the_agreement_a_reset_is_the_end(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -209,3 +210,35 @@ async def test_buffers_are_bounded(tmp_path: Path, at_once: bool) -> None:
     target.commit(len(big))
     assert (tmp_path / "file").read_bytes() == big
     assert len(receiver._buffers) <= (1 if at_once else BUFFERS)
+
+
+async def test_a_record_that_comes_again_while_it_is_written_counts_once(tmp_path: Path) -> None:
+    """Two connections bring the whole file at the same time, and threads write slowly."""
+    channel = listening(2, 2)
+    target = partial(tmp_path / "file")
+    target.patience = None
+    write = target.write
+    both_came = threading.Event()
+
+    def slow(pieces: Sequence[memoryview], offset: int) -> int:
+        both_came.wait(10)
+        return write(pieces, offset)
+
+    target.write = slow  # type: ignore[method-assign]
+    moved: list[int] = []
+    receiver = RecordReceiver(
+        channel, target, len(DATA), progress=lambda _, size: moved.append(size)
+    )
+    running = asyncio.create_task(receiver.run())
+    async with asyncio.timeout(20):
+        for _ in range(2):
+            await send_all(await dial(channel), stream(ALL))
+        wire = 2 * len(stream(ALL))
+        while receiver.arrived_bytes() != wire:  # noqa: ASYNC110 - the receiver has no event for it
+            await asyncio.sleep(0.001)
+        both_came.set()
+        await running
+    target.commit(len(DATA))
+    assert (tmp_path / "file").read_bytes() == DATA
+    assert receiver.file_bytes == sum(moved) == len(DATA)
+    assert receiver.report().repeated_bytes == len(ALL) * 8192

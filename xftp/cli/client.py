@@ -121,9 +121,7 @@ def put_command(context: click.Context, /, files: Sequence[str], url: str, **val
 @click.argument("source")
 @click.argument("target")
 @click.pass_context
-def mirror_command(
-    context: click.Context, /, source: str, target: str, **values: Any
-) -> None:
+def mirror_command(context: click.Context, /, source: str, target: str, **values: Any) -> None:
     """Make the directory TARGET like SOURCE, one of which is a URL; move only what changed.
 
     A file has changed if its size or its time differs. Symbolic links are left out.

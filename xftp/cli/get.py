@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
 from xftp.client.existing import ExistsError
 from xftp.client.options import Existing
+from xftp.client.series import Pair
 from xftp.client.session import Session
 from xftp.client.url import FtpUrl
 from xftp.errors import FileNameError, XftpError
@@ -18,12 +19,13 @@ from xftp.protocol.listings import safe_name
 from xftp.transport.files import working_names
 from xftp.transport.report import TransferReport
 
-from .existing import choose
+from .existing import Chooser, choose
 from .outcome import RESUME_HINT, Outcome
 from .screen import Screen
 from .sessions import Sessions
 from .settings import Settings
 from .streams import OutputStream
+from .together import may_be_written, move_together
 
 STDOUT = "-"
 
@@ -76,7 +78,7 @@ async def get_files(downloads: Sequence[Download], settings: Settings) -> int:
     screen = Screen(verbose=settings.verbose, quiet=settings.quiet)
     outcome = Outcome(screen, as_json=settings.json)
     async with Sessions(settings, screen) as sessions:
-        for download in downloads:
+        for download in await _fetch_together(downloads, sessions, settings, screen, outcome):
 
             async def transfer(download: Download = download) -> TransferReport | None:
                 session = await sessions.get(download.url)
@@ -87,8 +89,47 @@ async def get_files(downloads: Sequence[Download], settings: Settings) -> int:
     return outcome.status
 
 
+async def _fetch_together(
+    downloads: Sequence[Download],
+    sessions: Sessions,
+    settings: Settings,
+    screen: Screen,
+    outcome: Outcome,
+) -> list[Download]:
+    """Fetch what one server can send as a series; give what is left."""
+    left = list(downloads)
+    first = downloads[0].url
+    fitting = {
+        each.target: each
+        for each in downloads
+        if each.target != STDOUT
+        and each.url.type is None
+        and replace(each.url, path=first.path, type=first.type) == first
+        and may_be_written(Path(each.target), settings)
+    }
+    jobs = [(each, Pair(Path(each.target), each.url.path)) for each in fitting.values()]
+    if len({pair.there for _, pair in jobs}) < max(len(jobs), 2):
+        return left  # there is nothing to be gained, or a file is asked for twice
+    try:
+        session = await sessions.get(first)
+    except XftpError:
+        return left  # the first file will tell
+
+    def tell(download: Download, report: TransferReport) -> None:
+        outcome.note(download.target, str(download.url), report)
+
+    for download in await move_together(session, "download", jobs, tell, settings, screen):
+        left.remove(download)
+    return left
+
+
 async def fetch(
-    session: Session, remote: str, target: str, settings: Settings, screen: Screen
+    session: Session,
+    remote: str,
+    target: str,
+    settings: Settings,
+    screen: Screen,
+    chooser: Chooser = choose,
 ) -> TransferReport | None:
     """Fetch one file to a path or to "-". Raises XftpError, BrokenPipeError."""
     if target == STDOUT:
@@ -107,7 +148,7 @@ async def fetch(
     try:
         return await attempt(settings.existing or "fail")
     except ExistsError as error:
-        return await attempt(choose(target, error))
+        return await attempt(chooser(target, error))
 
 
 def kept_here(target: str) -> Callable[[BaseException], str | None]:

@@ -6,15 +6,13 @@ import contextlib
 import resource
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from xftp.server.limits import Limit, Limits, RateCaps
 
-from .params import rate
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+from .params import Command, rate, with_options
 
 _KINDS = {
     "sessions": "Sessions",
@@ -38,7 +36,7 @@ _TIMEOUTS = (
 )
 
 
-def _options() -> list[Callable[[_Command], _Command]]:
+def _options() -> list[Callable[[Command], Command]]:
     made = []
     for kind, what in _KINDS.items():
         defaults: Limit = getattr(Limits(), kind)
@@ -80,7 +78,7 @@ def _options() -> list[Callable[[_Command], _Command]]:
     return made
 
 
-def _count(option: str, name: str, text: str, least: int = 1) -> Callable[[_Command], _Command]:
+def _count(option: str, name: str, text: str, least: int = 1) -> Callable[[Command], Command]:
     return click.option(
         f"--{option}",
         f"limit_{name}",
@@ -91,11 +89,9 @@ def _count(option: str, name: str, text: str, least: int = 1) -> Callable[[_Comm
     )
 
 
-def limit_options(command: _Command) -> _Command:
+def limit_options(command: Command) -> Command:
     """Give a command the options that `take_limits` reads."""
-    for option in reversed(_options()):
-        command = option(command)
-    return command
+    return with_options(command, *_options())
 
 
 def take_limits(values: dict[str, Any]) -> Limits:

@@ -101,10 +101,13 @@ def _pool(url: FtpUrl, settings: Settings, screen: Screen) -> SessionPool:
         netrc_file=settings.netrc_file,
         may_ask=can_ask(),
     )
-    options: Options = options_of(settings, screen)
+    # Several files move at the same time, where a server has no MULT: not their parts as well.
+    options: Options = replace(options_of(settings, screen), splits=False)
 
     async def open_one() -> Session:
-        return await open_session(url, user=login.user, password=login.password, options=options)
+        return await open_session(
+            url, user=login.user, password=login.password, options=options, defer=True
+        )
 
     return SessionPool(open_one, max(SESSIONS, settings.connections or 0), screen.detail)
 
@@ -155,7 +158,7 @@ class _Telling:
         """Say what could not be done."""
         code = error.exit_code if isinstance(error, XftpError) else 1
         self.status = self.status or code
-        complain(f"{path}: {error}" if path and path not in str(error) else error)
+        complain(f"{path}: {error}" if path and not str(error).startswith(path) else error)
         self._print({"action": action, "path": path, "status": "failed", "error": str(error)})
 
     def sum_up(self, summary: Summary) -> None:

@@ -51,6 +51,10 @@ class Outcome:
         else:
             self._tell(name, url, report)
 
+    def note(self, name: str, url: str, report: TransferReport) -> None:
+        """Note a file that moved well."""
+        self._tell(name, url, report)
+
     def _tell(self, name: str, url: str, report: TransferReport | None) -> None:
         if report is None:
             self._screen.notice(f"{name}: left as it is")

@@ -1,21 +1,32 @@
-"""The values of options: numbers, rates, sizes and names. Bad ones end with status 2."""
+"""The values of options: numbers, rates, sizes and names. Bad ones end with status 2.
+
+And how several options are added to a command at once.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
 _Value = TypeVar("_Value")
+Command = TypeVar("Command", bound=Callable[..., Any])
+Option = Callable[[Command], Command]
 
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmgt]?)(bit)?(?:/s)?", re.IGNORECASE)
 _MAX_DIGITS = 9
 
-
 AUTO = "auto"
+
+
+def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """Give a command these options, which --help then lists in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def connection_count(_: click.Context, param: click.Parameter, text: str) -> int | None:

@@ -14,18 +14,20 @@ import click
 
 from xftp.client.existing import ExistsError
 from xftp.client.options import Existing
+from xftp.client.series import Pair
 from xftp.client.session import Session
 from xftp.client.streams import descriptor_producer
 from xftp.client.url import FtpUrl
 from xftp.errors import FileError, LoginError, ReplyError, TransferAborted, XftpError, file_error
 from xftp.transport.report import TransferReport
 
-from .existing import choose, refusal
+from .existing import Chooser, choose, refusal
 from .outcome import RESUME_HINT, Outcome
 from .screen import Screen
 from .sessions import Sessions
 from .settings import Settings
 from .text import printable
+from .together import move_together
 
 STDIN = "-"
 
@@ -57,7 +59,7 @@ async def put_files(files: Sequence[str], url: FtpUrl, settings: Settings) -> in
     outcome = Outcome(screen, as_json=settings.json)
     many = len(files) > 1
     async with Sessions(settings, screen, may_ask=STDIN not in files) as sessions:
-        for file in files:
+        for file in await _send_together(files, url, sessions, settings, screen, outcome):
 
             async def transfer(file: str = file) -> TransferReport | None:
                 if file == STDIN:
@@ -78,6 +80,45 @@ async def put_files(files: Sequence[str], url: FtpUrl, settings: Settings) -> in
     return outcome.status
 
 
+async def _send_together(
+    files: Sequence[str],
+    url: FtpUrl,
+    sessions: Sessions,
+    settings: Settings,
+    screen: Screen,
+    outcome: Outcome,
+) -> list[str]:
+    """Send what the server can take as a series; give what is left."""
+    left = list(files)
+    jobs = _by_name(files)
+    fits = url.type is None and names_directory(url.path) and settings.existing != "resume"
+    if not fits or len(jobs) < 2:
+        return left
+    try:
+        session = await sessions.get(url)
+        there = await session.sizes([url.path + name for name in jobs])
+    except XftpError:
+        return left  # the first file will tell
+    pairs = [
+        (file, Pair(Path(file), url.path + name))
+        for (name, file), size in zip(jobs.items(), there, strict=True)
+        if settings.existing == "overwrite" or size is None
+    ]
+
+    def tell(file: str, report: TransferReport) -> None:
+        outcome.note(file, str(replace(url, path=url.path + Path(file).name)), report)
+
+    for file in await move_together(session, "upload", pairs, tell, settings, screen):
+        left.remove(file)
+    return left
+
+
+def _by_name(files: Sequence[str]) -> dict[str, str]:
+    """Give plain files by their names on the server; none if there is something else among them."""
+    named = {Path(file).name: file for file in files if Path(file).is_file()}
+    return named if len(named) == len(files) else {}
+
+
 def check_source(file: str) -> None:
     """Raise FileError, before anything is connected, if a file cannot be sent."""
     try:
@@ -93,7 +134,12 @@ def check_source(file: str) -> None:
 
 
 async def send(
-    session: Session, file: str, remote: str, settings: Settings, screen: Screen
+    session: Session,
+    file: str,
+    remote: str,
+    settings: Settings,
+    screen: Screen,
+    chooser: Chooser = choose,
 ) -> TransferReport | None:
     """Send one file; a `remote` that turns out to be a directory keeps the base name.
 
@@ -116,10 +162,10 @@ async def send(
     except (ExistsError, ReplyError) as error:
         refused = isinstance(error, ExistsError) or error.code in _REFUSES_NAME
         if refused and path == remote and await is_directory(session, remote):
-            return await send(session, file, f"{remote}/", settings, screen)
+            return await send(session, file, f"{remote}/", settings, screen, chooser)
         if not isinstance(error, ExistsError):
             raise
-        return await attempt(choose(printable(path), error))
+        return await attempt(chooser(printable(path), error))
 
 
 async def send_stream(

@@ -27,7 +27,7 @@ def run(
 
     Raises Interrupted, and whatever the coroutine raises.
     """
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(interruptible(work(), signals))
 
 
@@ -108,7 +108,7 @@ def _abandon_stdout() -> None:
         os.close(devnull)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Give uvloop's event loop where it is installed, None for the one of asyncio."""
     try:
         import uvloop

@@ -36,6 +36,7 @@ def options_of(settings: Settings, screen: Screen) -> Options:
         strict_tuning=settings.strict_tuning,
         connections=settings.connections or MULT_LIMIT,
         auto=AutoConnections(wish) if settings.connections is None else None,
+        splits=settings.connections is not None,
         passive=settings.passive,
         assume_xftpd=settings.assume_xftpd,
         memory=None if settings.no_memory else _memory(screen),
@@ -66,16 +67,17 @@ def _wish(settings: Settings) -> Wish:
 
 def _tuning(wish: Wish, settings: Settings, screen: Screen) -> ClientTuning:
     """Make the settings of the data sockets, and say what this machine does not grant."""
-    made = ClientTuning(wish, screen.notice, strict=settings.strict_tuning)
+    remembers = not settings.no_memory and may_suppose(wish)
+    made = ClientTuning(wish, screen.notice, strict=settings.strict_tuning, remembers=remembers)
     made.check()
     return made
 
 
-def _supposing(wish: Wish, made: TuningMaker) -> Callable[[float], TuningMaker] | None:
+def _supposing(wish: Wish, made: ClientTuning) -> Callable[[float], TuningMaker] | None:
     """Give what makes the settings for a rate that is supposed, if one may be."""
     if not may_suppose(wish):
         return None
-    return lambda rate_bps: SupposedTuning(wish, made, rate_bps)
+    return lambda rate_bps: SupposedTuning(wish, made.make, rate_bps)
 
 
 class Sessions:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from xftp.client.options import Existing, Family, Verify
 
 from .params import (
     AUTO,
+    Command,
     algorithm,
     buffer_size,
     connection_count,
@@ -20,9 +20,8 @@ from .params import (
     link_rate,
     profile_name,
     rate,
+    with_options,
 )
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class Settings:
 
 def session_options(command: Command) -> Command:
     """Add the options of everything that talks to a server."""
-    return _with(
+    return with_options(
         command,
         click.option("--user", metavar="NAME", help="Log in as NAME (a user in the URL wins)."),
         click.option(
@@ -136,7 +135,7 @@ def transfer_options(command: Command) -> Command:
 
 def existing_options(command: Command) -> Command:
     """Add the options that say what becomes of a file that is there."""
-    return _with(
+    return with_options(
         command,
         click.option("--overwrite", "existing", flag_value="overwrite", help="Replace files."),
         click.option(
@@ -148,7 +147,7 @@ def existing_options(command: Command) -> Command:
 
 def moving_options(command: Command) -> Command:
     """Add the options of everything that moves files."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "-n",
@@ -198,7 +197,7 @@ def _verify(_: click.Context, param: click.Parameter, wanted: bool | None) -> Ve
 
 def tuning_options(command: Command) -> Command:
     """Add the options that set the sockets of both ends."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--profile",
@@ -246,7 +245,7 @@ def tuning_options(command: Command) -> Command:
 
 def strict_option(command: Command) -> Command:
     """Add --strict-tuning."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--strict-tuning",
@@ -258,7 +257,7 @@ def strict_option(command: Command) -> Command:
 
 def json_option(command: Command) -> Command:
     """Add --json."""
-    return _with(
+    return with_options(
         command,
         click.option(
             "--json", is_flag=True, help="Print a report per file on standard output, one per line."
@@ -279,9 +278,3 @@ def settings_from(values: dict[str, Any]) -> Settings:
     if settings.verbose and settings.quiet:
         raise click.UsageError("--verbose and --quiet contradict each other")
     return settings
-
-
-def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command

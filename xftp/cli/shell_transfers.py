@@ -13,6 +13,7 @@ from xftp.errors import ArgumentError, FileError, XftpError
 from xftp.protocol.listings import safe_name
 from xftp.transport.report import TransferReport
 
+from .existing import Chooser, SeveralChoices, choose
 from .get import STDOUT, base_name, fetch, kept_here, local_target
 from .put import STDIN, send
 from .settings import Settings
@@ -41,9 +42,10 @@ async def mget(state: ShellState, arguments: list[str]) -> None:
     """Fetch the files that match patterns; names that could leave this directory are refused."""
     settings, patterns = _choice(state, arguments, "mget PATTERN...")
     remotes = [name for pattern in patterns for name in await _matching(state, pattern)]
+    chooser = SeveralChoices()
 
     async def one(remote: str) -> None:
-        await _fetch(state, remote, base_name(remote), settings)
+        await _fetch(state, remote, base_name(remote), settings, chooser)
 
     await _each(state, "mget", remotes, one)
 
@@ -52,7 +54,8 @@ async def mput(state: ShellState, arguments: list[str]) -> None:
     """Send the files that match patterns."""
     settings, patterns = _choice(state, arguments, "mput PATTERN...")
     files = [file for pattern in patterns for file in _matching_here(pattern)]
-    await _each(state, "mput", files, lambda file: _send(state, file, "", settings))
+    chooser = SeveralChoices()
+    await _each(state, "mput", files, lambda file: _send(state, file, "", settings, chooser))
 
 
 async def _each(
@@ -111,18 +114,22 @@ def _matching_here(pattern: str) -> list[str]:
     return files
 
 
-async def _fetch(state: ShellState, remote: str, target: str, settings: Settings) -> None:
+async def _fetch(
+    state: ShellState, remote: str, target: str, settings: Settings, chooser: Chooser = choose
+) -> None:
     hint = kept_here(target)
     try:
-        report = await fetch(state.need_session(), remote, target, settings, state.screen)
+        report = await fetch(state.need_session(), remote, target, settings, state.screen, chooser)
     except (XftpError, asyncio.CancelledError) as error:
         _tell_hint(state, hint(error))
         raise
     _tell(state, "standard output" if target == STDOUT else target, report)
 
 
-async def _send(state: ShellState, file: str, remote: str, settings: Settings) -> None:
-    report = await send(state.need_session(), file, remote, settings, state.screen)
+async def _send(
+    state: ShellState, file: str, remote: str, settings: Settings, chooser: Chooser = choose
+) -> None:
+    report = await send(state.need_session(), file, remote, settings, state.screen, chooser)
     _tell(state, file, report)
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from xftp.server.status import somebody_listens
 
 from .text import printable, rate_text, size_text
 from .watching import runtime_directories, socket_name
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 WORD = "status"
 """The word behind `xftpd` that means this."""
@@ -87,6 +87,8 @@ def _ask(path: Path) -> dict[str, Any]:
 
 
 def _show(answer: dict[str, Any]) -> None:
+    from rich.console import Console  # a fifth of the daemon's start, which needs it not
+
     console = Console(highlight=False, soft_wrap=True)
     state = ", is stopping" if answer["is_stopping"] else ""
     console.print(
@@ -113,6 +115,8 @@ def _show(answer: dict[str, Any]) -> None:
 
 
 def _transfers(running: list[dict[str, Any]]) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     for title in ("direction", "user", "from", "moved", "rate", "connections", "path"):
         table.add_column(title, overflow="fold")
@@ -131,4 +135,6 @@ def _transfers(running: list[dict[str, Any]]) -> Table:
 
 def _plain(text: str) -> str:
     """Show no control characters, and no markup of rich."""
+    from rich.markup import escape
+
     return escape(printable(text))

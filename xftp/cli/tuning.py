@@ -38,6 +38,8 @@ rate x RTT of its own handshake, so it is told no initial window."""
 SHORT_RTT_S = 0.02
 """Below this round-trip time buffers are left to the system, which grows them soon enough."""
 
+_AUTO_NEEDS_RATE = "the profile auto needs the rate of the link, as --rate 50mbit"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
@@ -143,15 +145,21 @@ class ClientTuning:
     """Makes the settings of both sides' data sockets for the client (a TuningMaker).
 
     notice: told once of each setting that this machine does not grant; strict: TuningRefused is
-    raised instead.
+    raised instead; remembers: whether the rate of a path may be known from earlier transfers.
     """
 
     def __init__(
-        self, wish: Wish, notice: Callable[[str], None] | None = None, *, strict: bool = False
+        self,
+        wish: Wish,
+        notice: Callable[[str], None] | None = None,
+        *,
+        strict: bool = False,
+        remembers: bool = False,
     ) -> None:
         self._wish = wish
         self._notice = notice
         self._strict = strict
+        self._remembers = remembers
         self._told: set[str] = set()
         self._parameters = CurrentParameters()
 
@@ -166,6 +174,17 @@ class ClientTuning:
 
         Raises TuningRefused.
         """
+        self._tell_if_rate_is_missing()
+        return self.make(direction, connections, rtt_s, peer_host)
+
+    def make(
+        self,
+        direction: Direction,
+        connections: int,
+        rtt_s: float | None,
+        peer_host: str | None = None,
+    ) -> tuple[Tuning, MultOptions]:
+        """Do the same where a rate that the user did not tell is supposed besides."""
         try:
             settings = self._wish.socket_tuning(direction, connections, rtt_s)
             asked = self._wish.request(direction, connections, rtt_s)
@@ -179,12 +198,17 @@ class ClientTuning:
 
         Raises TuningRefused.
         """
-        if self._wish.profile == tuning.AUTO and self._wish.rate_bps is None:
-            self._tell("the profile auto needs the rate of the link, as --rate 50mbit")
+        if not self._remembers:
+            self._tell_if_rate_is_missing()
         try:
             self._try(self._wish.explicit())
         except TuningError as error:
             raise TuningRefused(str(error)) from error
+
+    def _tell_if_rate_is_missing(self) -> None:
+        if self._wish.profile == tuning.AUTO and self._wish.rate_bps is None:
+            also = "; none is remembered of this path" if self._remembers else ""
+            self._tell(f"{_AUTO_NEEDS_RATE}{also}")
 
     def _try(self, settings: SocketTuning, peer_host: str | None = None) -> None:
         """Tell what a socket that goes nowhere is not granted."""
@@ -241,7 +265,7 @@ class DaemonTuning:
         probe = tuner(self._settings(MultOptions(), 1), self._parameters.get(), is_trial=True)
         found = [str(difference) for difference in _refused(probe)]
         if self._defaults.profile == tuning.AUTO and self._defaults.rate_bps is None:
-            found.append("the profile auto needs the rate of the link, as --rate 50mbit")
+            found.append(_AUTO_NEEDS_RATE)
         missing = sorted(set(self._limits.algorithms) - available())
         if missing:
             found.append(f"this kernel has no congestion control {', '.join(missing)} to allow")

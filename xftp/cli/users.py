@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TypeVar
 
 import click
 
-from xftp.errors import ArgumentError, FileError, XftpError
-from xftp.server import Account
+from xftp.errors import ArgumentError, XftpError
 from xftp.server.accounts import ANONYMOUS_NAMES
 from xftp.server.accounts_file import (
     Entry,
     check_home,
     check_name,
     edited_users,
-    read_accounts,
     read_users,
 )
 from xftp.server.passwords import hash_password
@@ -41,45 +39,6 @@ WORD = "user"
 """The word behind `xftpd` that means this and not the daemon's options."""
 
 FILE_VARIABLE = "XFTPD_USERS"
-
-
-class DaemonCommand(click.Command):
-    """The daemon's command, with `user` beside it: what it takes else are options only."""
-
-    beside: ClassVar[dict[str, click.Command]] = {}
-    """Further commands, by the word that means them."""
-
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
-        """Give the context of the command that `args` mean."""
-        beside = {WORD: user_commands, **self.beside}
-        if args and args[0] in beside:
-            command = beside[args[0]]
-            return command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that the context is of."""
-        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
-
-
-def join_accounts(
-    given: Sequence[Account], users_file: Path | None, root: Path
-) -> tuple[Account, ...]:
-    """Give the accounts of the command line and those of the users file.
-
-    Raises FileError if it cannot be used, or if both know a name.
-    """
-    kept = () if users_file is None else read_accounts(users_file, root)
-    twice = {account.name for account in given} & {account.name for account in kept}
-    if twice:
-        raise FileError(f"{users_file}: {min(twice)} is given on the command line too")
-    return (*given, *kept)
 
 
 # -- values ------------------------------------------------------------------------------------

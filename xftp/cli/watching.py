@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -19,9 +18,9 @@ from xftp.server.metrics import MetricsServer
 from xftp.server.status import StatusSocket, somebody_listens
 from xftp.server.transfer_log import TransferLog
 
-logger = logging.getLogger(__name__)
+from .params import Command, with_options
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+logger = logging.getLogger(__name__)
 
 NO_SOCKET = "none"
 
@@ -104,11 +103,9 @@ _OPTIONS = (
 )
 
 
-def watching_options(command: _Command) -> _Command:
+def watching_options(command: Command) -> Command:
     """Give a command the options that `Watching` is made of, and those of the log."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(command, *_OPTIONS)
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from xftp.transport.hashing import digest_of
 
 from .dialogue import Dialogue
 from .hashes import CannotVerify, Method, RemoteFile, choose_method
+from .threads import in_thread
 
 
 async def remote_digests(
@@ -48,9 +48,4 @@ async def local_digest(path: Path, algorithm: str) -> tuple[str, int]:
         finally:
             source.close()
 
-    job = asyncio.get_running_loop().run_in_executor(None, work)
-    try:
-        return await asyncio.shield(job)
-    except asyncio.CancelledError:
-        await asyncio.wait([job])
-        raise
+    return await in_thread(work)

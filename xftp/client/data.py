@@ -81,10 +81,15 @@ async def open_channel(
     single: bool = False,
     leading: Sequence[Command] = (),
     transfer: Command | None = None,
+    framed: bool = False,
+    trailing: Sequence[Command] = (),
 ) -> Opened:
     """Open as many data connections as are in force.
 
     direction: which way the file will go; single: one plain connection whatever is in force;
+    framed: records are needed, over one connection too, if the server has them; trailing: commands
+    that go behind those for the connections, with `framed` only, and let `transfer` leave with them
+    in any case: their replies come last;
     leading: commands that go ahead in the same flight; transfer: the command that will move the
     file: where the server opens the connections it may leave in that flight too. Raises
     ReplyError, PeerError, DataConnectionError, ConnectError, TuningRefused.
@@ -92,11 +97,12 @@ async def open_channel(
     if dialogue.options.strict_tuning:
         transfer = None  # it may not begin before it is known what was granted
     count = 1 if single else await dialogue.connections_in_force()
-    if count > 1:
+    if count > 1 or (framed and dialogue.supports_multiple is not False):
         opens, feeds = _choose(dialogue, direction)
         count = min(count, opens)
         tuned = Tuned(dialogue, direction, count, feeds)
-        opened = await _open_multiple(dialogue, tuned, count, leading, transfer)
+        flight = _Flight(leading, trailing, transfer)
+        opened = await _open_multiple(dialogue, tuned, count, flight)
         if isinstance(opened, Opened):
             opened.feeds = feeds
             return opened
@@ -117,18 +123,20 @@ def _choose(dialogue: Dialogue, direction: Direction) -> tuple[int, int | None]:
 # -- several connections ------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """What leaves together with the commands for the data connections."""
+
+    leading: Sequence[Command]
+    trailing: Sequence[Command]
+    transfer: Command | None
+
+
 async def _open_multiple(
-    dialogue: Dialogue,
-    tuned: Tuned,
-    count: int,
-    leading: Sequence[Command],
-    transfer: Command | None,
+    dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight
 ) -> Opened | Sequence[Reply]:
-    """Open several connections; or only give the leading replies, if the server cannot."""
-    if dialogue.passive:
-        opened = await _mpsv(dialogue, tuned, count, leading)
-    else:
-        opened = await _mprt(dialogue, tuned, count, leading, transfer)
+    """Open several connections; or only give the other replies, if the server cannot."""
+    opened = await (_mpsv if dialogue.passive else _mprt)(dialogue, tuned, count, flight)
     if not isinstance(opened, Opened):
         dialogue.give_up_multiple("the server refused several data connections")
         return opened
@@ -137,26 +145,29 @@ async def _open_multiple(
 
 
 async def _mpsv(
-    dialogue: Dialogue, tuned: Tuned, count: int, leading: Sequence[Command]
+    dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight
 ) -> Opened | Sequence[Reply]:
     options = tuned.command(announces=True)
-    commands = [*leading, *([options] if options else []), Command("MPSV", "")]
-    *replies, reply = await dialogue.flight(*commands)
-    replies = _check_options(tuned, options, replies)
+    commands = [*flight.leading, *([options] if options else []), Command("MPSV", "")]
+    transfer = None
+    if flight.trailing and flight.transfer is not None:
+        commands += flight.trailing
+        answered, transfer = await dialogue.flight_with(commands, flight.transfer)
+    else:
+        answered = await dialogue.flight(*commands, *flight.trailing)
+    at = len(answered) - len(flight.trailing) - 1
+    reply = answered[at]
+    replies = [*_check_options(tuned, options, answered[:at]), *answered[at + 1 :]]
     if is_unsupported(reply):
         return replies
     if not reply.is_positive:
         raise reply_error(reply, "MPSV")
     endpoints = parse_mpsv_reply(reply.text)[:count]  # more MUST be ignored (B.2.3)
-    return Opened(dialogue, _dial(dialogue, tuned, endpoints), True, replies)
+    return Opened(dialogue, _dial(dialogue, tuned, endpoints), True, replies, transfer=transfer)
 
 
 async def _mprt(
-    dialogue: Dialogue,
-    tuned: Tuned,
-    count: int,
-    leading: Sequence[Command],
-    transfer: Command | None,
+    dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight
 ) -> Opened | Sequence[Reply]:
     # A server that did not tell its limit may open fewer: then their number is not known.
     expected = count if dialogue.server_limit is not None else None
@@ -165,13 +176,15 @@ async def _mprt(
     try:
         options = tuned.command(announces=False)
         listening = Command("MPRT", format_mprt([channel.endpoint] * count))
-        commands = [*leading, *([options] if options else []), listening]
-        if transfer is None:
+        commands = [*flight.leading, *([options] if options else []), listening, *flight.trailing]
+        if flight.transfer is None:
             answered = await dialogue.flight(*commands)
         else:
-            answered, opened.transfer = await dialogue.flight_with(commands, transfer)
-        *replies, reply = answered
-        opened.replies = replies = _check_options(tuned, options, replies)
+            answered, opened.transfer = await dialogue.flight_with(commands, flight.transfer)
+        at = len(answered) - len(flight.trailing) - 1
+        reply = answered[at]
+        replies = [*_check_options(tuned, options, answered[:at]), *answered[at + 1 :]]
+        opened.replies = replies
         if is_unsupported(reply):
             await opened.release()
             return replies

@@ -26,7 +26,8 @@ _UNKNOWN_COMMAND = frozenset({500, 502})
 
 OUR_FEATURES = {
     "MULT": "".join(f"{name};" for name, _ in MULT_KEYS),
-    **dict.fromkeys(("SIZE", "MDTM", "MFMT", "EPSV", "EPRT", "MLST", "UTF8"), ""),
+    "HASH": "SHA-256",
+    **dict.fromkeys(("SIZE", "MDTM", "MFMT", "EPSV", "EPRT", "MLST", "SERI", "UTF8"), ""),
 }
 """What FEAT of a server of our own kind lists at least, until its reply is there."""
 
@@ -138,7 +139,7 @@ class Dialogue:
         and one that changes files leaves only when they have answered a flight before. Gives the
         transfer's answer, which is not waited for; None if it has to be sent later.
         """
-        changes = transfer.verb != "RETR"
+        changes = transfer.verb not in ("RETR", "MRTR")
         if self.pace is not Pace.ALL or (changes and not self._is_proven):
             return await self.flight(*commands), None
         return await self._fly(list(commands), transfer)

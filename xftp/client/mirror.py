@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from xftp.errors import XftpError, file_error
+from xftp.errors import FileError, XftpError, file_error
 
 from .comparing import local_digest
 from .hashes import CannotVerify
@@ -18,6 +20,7 @@ from .options import Direction
 from .patterns import Selection
 from .pool import SessionPool, Work
 from .remote_tree import ask_times, make_remote_root, remote_join, scan_remote
+from .series import LARGEST_FILE_BYTES, MOST_BYTES, MOST_FILES, Pair
 from .session import Session
 
 RESUMED_FROM_BYTES = 1 << 20
@@ -110,9 +113,9 @@ class Mirror:
         Raises XftpError if a tree cannot be read at all, or the server is lost.
         """
         began_s = time.monotonic()
+        source, target = await self._scan()
         async with self._pool.session() as session:
             self._features = await session.features()
-        source, target = await self._scan()
         work = plan(source, target, self._rules, await self._differing(source, target))
         self._observer.planned(work, source)
         self.summary.unchanged = work.unchanged
@@ -150,6 +153,8 @@ class Mirror:
         assert isinstance(here, Tree)
         assert isinstance(there, Tree)
         source, target = (there, here) if self._fetches else (here, there)
+        if not source.exists:
+            raise FileError(f"{order.local}: {os.strerror(errno.ENOENT)}")
         if not self._order.checksum:
             await ask_times(self._pool, order.remote, there, without_times(source, target))
         return source, target
@@ -245,6 +250,44 @@ class Mirror:
                 self._done("delete", removal.path)
 
     async def _move(self, moves: list[Move]) -> None:
+        """Move files: many small ones as one, the others by themselves."""
+        if "SERI" in self._features:
+            moves = await self._move_in_series(moves)
+        await self._move_singly(moves)
+
+    async def _move_in_series(self, moves: list[Move]) -> list[Move]:
+        """Move what a series is good for; give what is left."""
+        left = {move.path: move for move in moves}
+
+        async def run(session: Session, part: list[Move]) -> None:
+            waiting = [move for move in part if move.path in left]
+
+            def completed(index: int) -> None:
+                self._moved(left.pop(waiting[index].path))
+
+            pairs = [
+                Pair(self._order.local / path, remote_join(self._order.remote, path))
+                for path in (move.path for move in waiting)
+            ]
+            await session.move_series(
+                self._order.direction,
+                pairs,
+                preserve_times=self._order.preserve_times,
+                progress=_Counted(self._observer),
+                completed=completed,
+            )
+
+        work: Work[list[Move]] = Work(
+            self._pool,
+            run,
+            lambda _, error: self._pool.notice(f"{error}; the files go one by one"),
+            most=1,
+        )
+        work.add(in_series(moves))
+        await work.run()
+        return list(left.values())
+
+    async def _move_singly(self, moves: list[Move]) -> None:
         """Move files, each by itself, several at the same time."""
         work: Work[Move] = Work(
             self._pool,
@@ -297,6 +340,22 @@ class Mirror:
     def _failed(self, action: str, path: str, error: Exception) -> None:
         self.summary.failed += 1
         self._observer.failed(action, path, error)
+
+
+def in_series(moves: list[Move]) -> list[list[Move]]:
+    """Divide files into series; those that are large, or of unknown size, are in none."""
+    series: list[list[Move]] = []
+    room_files = room_bytes = 0
+    for move in moves:
+        size = move.facts.size
+        if size is None or size > LARGEST_FILE_BYTES:
+            continue
+        if not series or not room_files or size > room_bytes:
+            series.append([])
+            room_files, room_bytes = MOST_FILES, MOST_BYTES
+        series[-1].append(move)
+        room_files, room_bytes = room_files - 1, room_bytes - size
+    return [each for each in series if len(each) > 1]
 
 
 class _Counted:

@@ -129,9 +129,14 @@ def parents(path: str) -> Iterator[str]:
 
 
 def is_safe(path: str) -> bool:
-    """Tell whether a path stays below the root on either side, and fits into a command."""
+    """Tell whether a path stays below the root on either side, and fits into a command.
+
+    The byte 255 is a command of Telnet (RFC 854), which many servers take out of what they read:
+    another file might be meant then.
+    """
     parts = path.split("/")
-    return len(parts) <= MOST_DEPTH and all(safe_name(part) for part in parts)
+    fits = len(parts) <= MOST_DEPTH and "\udcff" not in path
+    return fits and all(safe_name(part) for part in parts)
 
 
 def to_compare(source: Tree, target: Tree) -> list[str]:

@@ -31,7 +31,7 @@ ABORT_WAIT_S = 5.0
 _ABORTED = 426
 """Connection closed; transfer aborted (RFC 959 section 4.2): what a reset of ours brings."""
 
-_STORES = frozenset({"STOR", "APPE", "STOU"})
+_STORES = frozenset({"STOR", "APPE", "STOU", "MSTR"})
 
 _AnyTransfer = TypeVar("_AnyTransfer", bound=Transfer)
 

@@ -67,6 +67,10 @@ class Options:
     auto: AutoConnections | None = None
     """Chooses within `connections` how many are opened and fed; None: all."""
 
+    splits: bool = False
+    """Whether a file of a server without MULT comes in ranges, over as many sessions as data
+    connections are wanted."""
+
     connection_limit: int = MULT_LIMIT
     """The most data connections this side makes (Allman 1997 B.5)."""
 

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import TypeVar
 
-from xftp.errors import ArgumentError, LoginError, XftpError
+from xftp.errors import ArgumentError
 from xftp.protocol.commands import Command
+from xftp.protocol.listings import Entry
+from xftp.protocol.replies import Reply
 from xftp.transport.report import TransferReport
 
-from .commands import ServerCommands, check_path
-from .control import Control
+from .commands import check_path
+from .connected import Connected
 from .dialogue import Dialogue
-from .download import Download, Downloading
-from .flights import WELCOME, Pace, PipeliningError
-from .login import log_in
-from .memory import WAYS, KnownServer
-from .options import Existing, Options
+from .download import Downloading
+from .facts import parse_size
+from .listing import list_entries
+from .options import Direction, Existing, Options
 from .progress import Progress
+from .ranges import fetch_in_ranges
+from .receiving import Download
 from .retry import persist
 from .sender_report import with_sender
+from .series import Completed, Pair, SeriesResult, move_series, takes_series
 from .streams import Consume, Produce, download_stream
 from .upload import Upload, Uploading, remote_path
 from .url import FtpUrl, parse_url
-
-GOODBYE_S = 5.0
-"""How long the reply to QUIT is waited for."""
-
-_Result = TypeVar("_Result")
 
 
 def connect(
@@ -104,7 +101,7 @@ async def open_session(
     return await persist(attempt, options)
 
 
-class Session(ServerCommands):
+class Session(Connected):
     """One server, one user, one working directory. Made by `connect` or `open_session`.
 
     One thing at a time: calls wait for each other, but for `status` and `abort`. Every call raises
@@ -112,162 +109,7 @@ class Session(ServerCommands):
     refuses; ConnectError if the connection is lost.
     """
 
-    def __init__(self, url: FtpUrl, options: Options) -> None:
-        self.url = url
-        self.options = options
-        self.is_logged_in = False
-        self.login_error: LoginError | None = None
-        """Why a deferred login was refused."""
-        super().__init__(Dialogue(Control(options), options))
-        self._login: tuple[str | None, str | None] | None = None
-
-    # -- connection --------------------------------------------------------------------------------
-
-    async def open(self, *, early: bool = False) -> None:
-        """Connect, without logging in. Raises ConnectError.
-
-        early: do not wait for the greeting of a server that takes commands before it.
-        """
-        dialogue, options = self._dialogue, self.options
-        control = dialogue.control
-        known = await self._recall()
-        try:
-            await control.connect(self.url.host, self.url.port)
-            if dialogue.may_pipeline and options.assume_xftpd:
-                dialogue.assume_our_kind()
-            elif dialogue.may_pipeline and known is not None and known.is_our_kind:
-                dialogue.assume_our_kind(known.features, known.connection_limit)
-            if not early or dialogue.pace is not Pace.ALL:
-                await control.greet()
-                if dialogue.may_pipeline and control.greeting.startswith(WELCOME):
-                    dialogue.assume_our_kind()
-        except BaseException:
-            await control.wait_closed()
-            raise
-
-    async def _recall(self) -> KnownServer | None:
-        """Look up what earlier sessions learnt of the server, and of the paths to it."""
-        memory, place = self.options.memory, (self.url.host, self.url.port)
-        self._dialogue.place = place
-        if memory is None:
-            return None
-        for way in WAYS:
-            path = await asyncio.to_thread(memory.path, *place, way)
-            if path is not None:
-                self._dialogue.paths[way] = path
-        known = await asyncio.to_thread(memory.server, *place)
-        if known is not None and not known.pipelines:
-            self._dialogue.may_pipeline = False
-        return known
-
-    async def login(
-        self, user: str | None = None, password: str | None = None, *, defer: bool = False
-    ) -> None:
-        """Log in, anonymously without a user. Raises LoginError.
-
-        defer: as for `open_session`.
-        """
-        self._login = (user, password)
-        try:
-            async with self._dialogue.lock:
-                await log_in(self._dialogue, user, password, defer=defer)
-        except PipeliningError as error:
-            await self._fall_back(error)
-        except BaseException as error:
-            self._login = None
-            if not isinstance(error, LoginError):
-                await self.wait_closed()
-            raise
-        self.is_logged_in = True
-        if self._dialogue.is_settled:
-            await self._remember_server()
-
-    async def quit(self) -> None:
-        """Say goodbye and close; a server that is gone already is no error."""
-        dialogue = self._dialogue
-        with suppress(XftpError, TimeoutError):
-            if not self.is_closed and dialogue.is_settled:
-                async with dialogue.lock, asyncio.timeout(GOODBYE_S):
-                    if dialogue.pace is Pace.ALL:  # it needs no reply before we close
-                        dialogue.control.send(Command("QUIT", ""))
-                    else:
-                        await dialogue.ask("QUIT")
-        await self.wait_closed()
-
-    def close(self) -> None:
-        """Close at once."""
-        self._dialogue.control.close()
-
-    async def wait_closed(self) -> None:
-        """Close at once, and wait until the socket is released."""
-        await self._dialogue.control.wait_closed()
-
-    async def _reconnect(self, *, may_pipeline: bool = True) -> None:
-        """Make the session again as it was: user, directory, connections."""
-        await self.wait_closed()
-        before, walk = self._dialogue, self._walk
-        may_pipeline = may_pipeline and before.may_pipeline
-        self._dialogue = Dialogue(Control(self.options), self.options, may_pipeline=may_pipeline)
-        self._dialogue.asked, self._dialogue.passive = before.asked, before.passive
-        self._dialogue.auto = before.auto
-        self._dialogue.type_code = before.type_code
-        await self.open()
-        if self._login is not None:
-            await self.login(*self._login)
-        for verb, argument in walk:
-            await self._dialogue.demand(verb, argument)
-
-    async def _fall_back(self, error: PipeliningError) -> None:
-        """Connect anew, and send one command at a time from now on."""
-        self._dialogue.trace(f"{error}: a new connection, one command at a time")
-        await self._reconnect(may_pipeline=False)
-
-    async def _remember_server(self) -> None:
-        """Note what was learnt of the server for later sessions."""
-        memory, dialogue = self.options.memory, self._dialogue
-        if memory is None:
-            return
-        ours = dialogue.announces_connections
-        known = KnownServer(
-            is_our_kind=ours and dialogue.may_pipeline,
-            pipelines=dialogue.may_pipeline,
-            features=dialogue.features if ours else None,
-            connection_limit=dialogue.server_limit if ours else None,
-        )
-        await asyncio.to_thread(memory.note_server, self.url.host, self.url.port, known)
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[Dialogue]:
-        """Have the dialogue for oneself, with the login done."""
-        if not self._dialogue.is_settled:
-            await self._work_through(Dialogue.settle)
-        async with self._dialogue.lock:
-            yield self._dialogue
-
-    async def _work_through(self, work: Callable[[Dialogue], Awaitable[_Result]]) -> _Result:
-        """Do `work`, once more if the server turns out not to take commands together."""
-        was_settled = self._dialogue.is_settled
-        try:
-            async with self._dialogue.lock:
-                result = await work(self._dialogue)
-        except PipeliningError as error:
-            await self._fall_back(error)
-            async with self._dialogue.lock:
-                return await work(self._dialogue)
-        except LoginError as error:
-            self.is_logged_in, self.login_error = False, error
-            await self.wait_closed()
-            raise
-        if not was_settled and self._dialogue.is_settled:
-            await self._remember_server()
-        return result
-
     # -- what is known -----------------------------------------------------------------------------
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the control connection is gone."""
-        return self._dialogue.control.is_closed
 
     @property
     def greeting(self) -> str:
@@ -317,6 +159,20 @@ class Session(ServerCommands):
             await self._work_through(Dialogue.settle)
         return dict(self._dialogue.features or {})
 
+    async def list(self, path: str = "") -> list[Entry]:
+        """List a directory, as `ServerCommands` does; a deferred login leaves with it."""
+        return await self._work_through(lambda dialogue: list_entries(dialogue, path))
+
+    async def sizes(self, paths: Sequence[str]) -> Sequence[int | None]:
+        """Give the sizes of files on the server; None for one that it does not tell."""
+
+        async def work(dialogue: Dialogue) -> Sequence[Reply]:
+            questions = [Command("SIZE", path) for path in paths]
+            return await dialogue.flight(*dialogue.type_commands("I"), *questions)
+
+        replies = await self._work_through(work)
+        return [parse_size(reply) for reply in replies[-len(paths) :]] if paths else []
+
     # -- transfers ---------------------------------------------------------------------------------
 
     async def get(
@@ -339,10 +195,35 @@ class Session(ServerCommands):
         downloading = Downloading(order)
 
         async def work(dialogue: Dialogue) -> TransferReport | None:
-            report = await downloading.attempt(dialogue)
+            report = await self._get_in_ranges(dialogue, order)
+            if report is None:
+                report = await downloading.attempt(dialogue)
             return report and await with_sender(dialogue, report)
 
         return await self._persist(work)
+
+    async def _get_in_ranges(self, dialogue: Dialogue, order: Download) -> TransferReport | None:
+        """Fetch a file over several sessions, if the server has no better; None: not so."""
+        if not self.options.splits or dialogue.type_code == "A":
+            return None
+        await dialogue.connections_in_force()
+        if dialogue.supports_multiple is not False or dialogue.wanted < 2:
+            return None
+        return await fetch_in_ranges(dialogue, order, dialogue.wanted, self._open_like)
+
+    async def _open_like(self) -> Dialogue:
+        """Open a session like this one: server, user, directory."""
+        user, password = self._login or (None, None)
+        options = replace(self.options, retries=0)
+        other = await open_session(self.url, user=user, password=password, options=options)
+        try:
+            other.passive = self.passive
+            for verb, argument in self._walk:
+                await other._dialogue.demand(verb, argument)
+        except BaseException:
+            await other.wait_closed()
+            raise
+        return other._dialogue
 
     async def put(
         self,
@@ -361,6 +242,36 @@ class Session(ServerCommands):
         order = Upload(local, remote_path(local, remote), existing, progress, preserve_times)
         check_path(order.remote)
         return await self._persist(Uploading(order).attempt)
+
+    async def move_series(
+        self,
+        direction: Direction,
+        pairs: Sequence[Pair],
+        *,
+        preserve_times: bool = True,
+        progress: Progress | None = None,
+        completed: Completed = lambda _: None,
+    ) -> SeriesResult | None:
+        """Move many files at the cost of one; None if the server cannot.
+
+        completed: told the index of each file that is there. What exists is replaced.
+        """
+        for pair in pairs:
+            check_path(pair.there)
+
+        async def work(dialogue: Dialogue) -> SeriesResult | None:
+            if not takes_series(dialogue):
+                return None
+            return await move_series(
+                dialogue,
+                direction,
+                pairs,
+                preserve_times=preserve_times,
+                progress=progress,
+                completed=completed,
+            )
+
+        return await self._work_through(work)
 
     async def get_stream(
         self, remote: str, consume: Consume, *, progress: Progress | None = None
@@ -407,13 +318,3 @@ class Session(ServerCommands):
         async with self._turn() as dialogue:
             await dialogue.ensure_type(code)
             dialogue.type_code = code
-
-    async def _persist(self, work: Callable[[Dialogue], Awaitable[_Result]]) -> _Result:
-        """Do `work`, and again on a new connection, as far as the options allow."""
-
-        async def attempt(is_retry: bool) -> _Result:
-            if is_retry and self.is_closed:
-                await self._reconnect()
-            return await self._work_through(work)
-
-        return await persist(attempt, self.options)

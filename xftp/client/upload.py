@@ -22,7 +22,6 @@ from xftp.transport.sender import RecordSender
 
 from .data import Opened, open_channel
 from .dialogue import Dialogue, is_unsupported, reply_error
-from .download import restart, restart_commands
 from .existing import ExistsError
 from .facts import parse_modified, parse_size
 from .flights import Pace
@@ -30,6 +29,7 @@ from .mending import store_range
 from .moving import move
 from .options import Existing
 from .progress import Progress
+from .restarting import restart, restart_commands
 from .streams import Produce, descriptor_producer, open_special, rate_limit, upload_stream
 from .text import printable
 from .verify import DiffersError, Verification
@@ -71,6 +71,8 @@ class Uploading:
     def __init__(self, order: Upload) -> None:
         self._order = order
         self._was_absent = False
+        self._is_unproven = False
+        """Whether an earlier attempt may have left all of it, and nobody has compared it."""
 
     async def attempt(self, dialogue: Dialogue) -> TransferReport | None:
         """Store the file; None if it was skipped, or if there was nothing left to do."""
@@ -116,10 +118,11 @@ class Uploading:
         there = None
         if goes_on:
             there = await _find_start(dialogue, source, self._order.remote)
-            if there is not None and await self._is_complete(dialogue, source, there):
+            may_be_complete = there is not None and not self._is_unproven
+            if may_be_complete and await self._is_complete(dialogue, source, there or 0):
                 return None
             # A server of our own kind may hold the whole file under a partial name only: sending
-            # nothing behind its end makes it complete.
+            # nothing behind its end makes it complete, and is compared as everything is.
         return await self._upload(dialogue, source, there or 0, asks=asks)
 
     async def _upload(
@@ -155,7 +158,7 @@ class Uploading:
             if opened.framed:
                 record_count(source.size - start)  # refuse it before anything moves
             start = await restart(dialogue, start, opened.replies[-1] if rest else None)
-            report = await _send(dialogue, opened, source, start, order)
+            report = await self._send(dialogue, opened, source, start)
         except DiffersError:
             if is_second:
                 raise
@@ -168,6 +171,57 @@ class Uploading:
         if order.preserve_times:
             await _set_time(dialogue, order.remote, source.modified)
         return report
+
+    async def _send(
+        self, dialogue: Dialogue, opened: Opened, source: SourceFile, start: int
+    ) -> TransferReport:
+        """Send, and see that the server has the same then. Raises VerifyError, and as `move`."""
+        order = self._order
+        verification: Verification | None = None
+
+        def build(_: Reply) -> RecordSender | PlainSender:
+            nonlocal verification
+            if order.progress is not None:
+                order.progress.started(source.size, start)
+            limit = rate_limit(dialogue)
+            moved = order.progress.moved if order.progress else None
+            sender: RecordSender | PlainSender
+            if opened.framed:
+                sender = RecordSender(
+                    opened.channel, source, start, limit=limit, progress=moved, feeds=opened.feeds
+                )
+            else:
+                sender = PlainSender(opened.channel, source, start, limit=limit, progress=moved)
+            verification = Verification.begin(
+                dialogue,
+                order.remote,
+                source.fileno(),
+                source.name,
+                lambda: start + sender.file_bytes,
+                moves_parts=dialogue.announces_connections,  # RANG with STOR is our own
+                left=f"the wrong file is still on the server as {printable(order.remote)}",
+            )
+            self._is_unproven = verification is not None
+            return sender
+
+        def ask_early() -> None:
+            if verification is not None:
+                verification.ask_early(source.size)
+
+        async def mend(part: ByteRange) -> None:
+            await store_range(dialogue, order.remote, source, part)
+
+        store = Command("STOR", order.remote)
+        begun = opened.take_transfer()
+        try:
+            sender = await move(dialogue, store, opened.channel, build, begun, ask_early)
+            if verification is not None:
+                await verification.settle(source.size, mend)
+                self._is_unproven = False
+        finally:
+            if verification is not None:
+                await verification.stop()
+        return sender.report(start)
 
     async def _is_complete(self, dialogue: Dialogue, source: SourceFile, there: int) -> bool:
         """Tell whether the remote file is the whole one already.
@@ -210,49 +264,6 @@ class Uploading:
         if self._order.existing == "skip":
             return False
         raise ExistsError(f"{printable(self._order.remote)}: exists on the server")
-
-
-async def _send(
-    dialogue: Dialogue, opened: Opened, source: SourceFile, start: int, order: Upload
-) -> TransferReport:
-    """Send, and see that the server has the same afterwards. Raises VerifyError, and as `move`."""
-    verification: Verification | None = None
-
-    def build(_: Reply) -> RecordSender | PlainSender:
-        nonlocal verification
-        if order.progress is not None:
-            order.progress.started(source.size, start)
-        limit = rate_limit(dialogue)
-        moved = order.progress.moved if order.progress else None
-        sender: RecordSender | PlainSender
-        if opened.framed:
-            sender = RecordSender(
-                opened.channel, source, start, limit=limit, progress=moved, feeds=opened.feeds
-            )
-        else:
-            sender = PlainSender(opened.channel, source, start, limit=limit, progress=moved)
-        verification = Verification.begin(
-            dialogue, order.remote, source.fileno(), source.name, lambda: start + sender.file_bytes
-        )
-        return sender
-
-    def ask_early() -> None:
-        if verification is not None:
-            verification.ask_early(source.size)
-
-    async def mend(part: ByteRange) -> None:
-        await store_range(dialogue, order.remote, source, part)
-
-    store = Command("STOR", order.remote)
-    begun = opened.take_transfer()
-    try:
-        sender = await move(dialogue, store, opened.channel, build, begun, ask_early)
-        if verification is not None:
-            await verification.settle(source.size, mend)
-    finally:
-        if verification is not None:
-            await verification.stop()
-    return sender.report(start)
 
 
 def _check_leading(leading: list[Command], replies: Sequence[Reply], size: int) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from xftp.errors import VerifyError
+from xftp.errors import VerifyError, XftpError
 from xftp.protocol.hashes import ByteRange
 from xftp.transport.hashing import FileHash, Follower, digest_of, new_hash
 
@@ -52,11 +52,16 @@ class Verification:
         descriptor: int,
         name: str,
         frontier: Callable[[], int],
+        *,
+        moves_parts: bool,
+        left: str,
     ) -> None:
         self._dialogue = dialogue
         self._remote = remote
         self._descriptor = descriptor
         self._name = name
+        self._moves_parts = moves_parts and remote.method.has_ranges
+        self._left = left
         content = FileHash(descriptor, name, remote.method.algorithm)
         self._follower: Follower | None = Follower(content, frontier)
 
@@ -68,17 +73,22 @@ class Verification:
         descriptor: int,
         name: str,
         frontier: Callable[[], int],
+        *,
+        moves_parts: bool = True,
+        left: str = "",
     ) -> Verification | None:
         """Begin to hash what moves, if verifying is wanted and possible; None if not.
 
         path: on the server; descriptor: of the file here; name: for messages; frontier: tells up
-        to where the file here is complete. Raises VerifyError if the user insists in vain.
+        to where the file here is complete; moves_parts: whether a part can be moved again, if the
+        server knows ranges; left: what a file that stays wrong leaves behind, for messages. Raises
+        VerifyError if the user insists in vain.
         """
         method = choose_method(dialogue)
         if method is None:
             return None
         remote = RemoteFile(dialogue, path, method)
-        return cls(dialogue, remote, descriptor, name, frontier)
+        return cls(dialogue, remote, descriptor, name, frontier, moves_parts=moves_parts, left=left)
 
     def ask_early(self, size: int | None) -> None:
         """Ask the server ahead of time; see `RemoteFile`."""
@@ -105,32 +115,46 @@ class Verification:
                 raise VerifyError(f"{self._name}: cannot be verified: {error}") from error
             self._dialogue.notice_once(f"{self._name}: not verified: {error}")
             return
-        if not self._remote.method.has_ranges:
-            raise DiffersError(f"{self._name}: differs from the original, both times it was moved")
+        if not self._moves_parts:
+            raise DiffersError(
+                self._with_left(f"{self._name}: differs from the original, both times it was moved")
+            )
         self._dialogue.notice(f"{self._name}: differs from the original, mending it")
-        try:
-            is_mended = await self._mended(size, mend)
-        except CannotVerify as error:
-            raise self._failure() from error
-        if not is_mended:
+        if not await self._mended(size, mend):
             raise self._failure()
         self._dialogue.notice(f"{self._name}: mended")
 
     async def _mended(self, size: int, mend: Mend) -> bool:
-        """Move again what differs, until nothing does; False if something always does."""
-        for _ in range(ROUNDS):
-            for part in gathered(await self._differing(size)):
-                self._dialogue.trace(f"bytes {part.start} to {part.end - 1} are moved again")
-                await mend(part)
-            if await self._is_same(size):
-                return True
+        """Move again what differs, until nothing does; False if something always does.
+
+        Raises VerifyError where the server refuses, and whatever else ends it before its end.
+        """
+        try:
+            for _ in range(ROUNDS):
+                for part in gathered(await self._differing(size)):
+                    self._dialogue.trace(f"bytes {part.start} to {part.end - 1} are moved again")
+                    await mend(part)
+                if await self._is_same(size):
+                    return True
+        except (CannotVerify, VerifyError) as error:
+            raise self._failure(f" ({error})") from error
+        except XftpError:  # such as a lost connection, after which the user may try again
+            if self._left:
+                self._dialogue.notice(f"{self._name}: {self._left}")
+            raise
         return False
 
-    def _failure(self) -> VerifyError:
+    def _failure(self, why: str = "") -> VerifyError:
+        algorithm = self._remote.method.algorithm
         return VerifyError(
-            f"{self._name}: differs from the original ({self._remote.method.algorithm}),"
-            " and could not be mended"
+            self._with_left(
+                f"{self._name}: differs from the original ({algorithm}),"
+                f" and could not be mended{why}"
+            )
         )
+
+    def _with_left(self, sentence: str) -> str:
+        return f"{sentence}; {self._left}" if self._left else sentence
 
     async def _is_same(self, size: int) -> bool:
         own = asyncio.create_task(self._own_digest(size))

@@ -9,11 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log2
 
+from .records import CHUNK_BYTES
+
 LEAST_GAIN_S = 0.05
 """A record is not repeated to gain less: as much may wait unsent in a socket (UNSENT_S)."""
 
 LEAST_GAIN_RTTS = 0.25
-"""The same in round-trip times: estimates are no better than that."""
+"""The same in round-trip times, where a loss is presumed: estimates are no better than that."""
+
+LEAST_GAIN_OF_LIVE_RTTS = 1.0
+"""The same where receipts come: one segment lost costs a connection a round trip, and that is
+mended by then as well."""
+
+LIVE_SHARE = 0.02
+LIVE_RECORDS = 32
+"""What is repeated of connections that receipts come from, at most: this share of the file, or so
+many records if that is more (256 KiB, 7% of the BDP of 50 Mbit/s and 600 ms)."""
 
 OVERDUE_RTTS = 1.25
 OVERDUE_S = 0.25
@@ -49,6 +60,10 @@ class Progress:
     silent_s: float
     """Since the last receipt, or since something is outstanding if that is shorter."""
 
+    sacked_bytes: int = 0
+    """Of what is outstanding, what the peer's kernel holds behind a loss (RFC 2018): it is there
+    as soon as the lost segment is, and is not sent again."""
+
     @property
     def rto_s(self) -> float:
         """The retransmission time-out before it is doubled (RFC 6298, with Linux's minimum)."""
@@ -66,6 +81,7 @@ class Progress:
         size = self.outstanding_bytes + more_bytes
         if not size:
             return 0.0
+        size = max(1, size - self.sacked_bytes)
         if self.is_overdue:
             # The next try comes when the doubled time-out ends; then the window starts anew.
             wait_s = max(0.0, self.rto_s * 2.0 ** min(self.timeouts, 8) - self.silent_s)
@@ -82,7 +98,30 @@ def pays(donor: Progress, taker: Progress, size: int) -> bool:
     if not donor.outstanding_bytes or taker.is_overdue:
         return False
     taker_s = max(taker.finish_s(size), taker.rtt_s)
-    return donor.finish_s() > taker_s + max(LEAST_GAIN_S, LEAST_GAIN_RTTS * taker.rtt_s)
+    gain_rtts = LEAST_GAIN_RTTS if donor.is_overdue else LEAST_GAIN_OF_LIVE_RTTS
+    return donor.finish_s() > taker_s + max(LEAST_GAIN_S, gain_rtts * taker.rtt_s)
+
+
+class RepeatBudget:
+    """What may be sent twice, as every byte costs on some links. size: bytes of the file.
+
+    Only what is repeated of live connections is counted: without that it would arrive too, only
+    later. What sits where a loss is presumed is always repeated, and so is what a lost connection
+    had not delivered.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.left_bytes = max(LIVE_RECORDS * CHUNK_BYTES, int(LIVE_SHARE * size))
+        """Bytes of the file that may still be repeated of live connections."""
+
+    def most_records(self, donor: Progress, wanted: int) -> int:
+        """Give how many of the `wanted` records may be repeated."""
+        return wanted if donor.is_overdue else min(wanted, self.left_bytes // CHUNK_BYTES)
+
+    def spend(self, donor: Progress, size: int) -> None:
+        """Note that `size` bytes of the file that sit on a connection are repeated."""
+        if not donor.is_overdue:
+            self.left_bytes -= size
 
 
 @dataclass(frozen=True, slots=True)

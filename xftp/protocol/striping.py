@@ -163,8 +163,12 @@ class Striping:
                     return first, high - first
         return None
 
-    def close(self, lane: Lane) -> None:
-        """Take what a lost connection had not delivered; it is the next to go."""
+    def close(self, lane: Lane, *, go_last: bool = False) -> None:
+        """Take what a lost connection had not delivered; it is the next to go.
+
+        go_last: let it wait behind everything else. Where connections are lost before they can tell
+        what arrived, the same records would go again and again, and the others never.
+        """
         self._lanes.remove(lane)
         under_way = RecordSet(run for other in self._lanes for run in other.outstanding())
         for start, end in lane.outstanding():
@@ -172,7 +176,10 @@ class Striping:
             for first, stop in _down(self._delivered.missing(start, end)):
                 for low, high in _down(under_way.missing(first, stop)):
                     self.repeated_bytes += self._file_bytes(low, high - low)
-                    self._put_back(low, high)
+                    if go_last:
+                        self._ranges.append((low, high))
+                    else:
+                        self._put_back(low, high)
         lane._outstanding.clear()
 
     # -- inside --------------------------------------------------------------------------------

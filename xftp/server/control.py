@@ -45,21 +45,17 @@ another."""
 
 
 class ControlConnection:
-    """Reads commands ahead of their execution, so that ABOR, STAT and QUIT are seen at once.
-
-    urgent: asked about every command as it is read; True means that it was dealt with.
-    """
+    """Reads commands ahead of their execution, so that ABOR, STAT and QUIT are seen at once."""
 
     def __init__(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        urgent: Callable[[Command], bool],
         max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
     ) -> None:
         self._reader = reader
         self._writer = writer
-        self._urgent = urgent
+        self._urgent: Callable[[Command], bool] = lambda _: False
         self._parser = CommandParser(max_line_bytes)
         self._opening = Opening()
         self._waiting: deque[Command | BadLine | None] = deque()
@@ -88,8 +84,12 @@ class ControlConnection:
         self.peer_host = plain_address(proxied.source_host)
         self.dialled_host = plain_address(proxied.destination_host)
 
-    def start(self) -> None:
-        """Begin to read."""
+    def start(self, urgent: Callable[[Command], bool]) -> None:
+        """Begin to read.
+
+        urgent: asked about every command as it is read; True means that it was dealt with.
+        """
+        self._urgent = urgent
         self._reading = asyncio.create_task(self._read())
 
     @property

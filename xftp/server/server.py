@@ -16,9 +16,10 @@ from xftp.transport.sockets import plain_address
 
 from .accounts import Accounts
 from .commands import TABLE
-from .control import STREAM_BYTES
+from .control import STREAM_BYTES, ControlConnection
 from .hashing import HashWorker
 from .limits import Shared, TooMany
+from .loop import CommandLoop
 from .proxies import is_trusted, read_header
 from .session import Session
 from .settings import Account, Settings
@@ -45,7 +46,7 @@ class Server(aioftp.Server):
         )
         self.settings = settings
         self.shared = Shared(settings.limits, settings.passive_ports)
-        self._sessions: dict[Session, asyncio.Task[None]] = {}
+        self._loops: dict[CommandLoop, asyncio.Task[None]] = {}
         self.is_stopping = False
         """Whether it was asked to stop."""
 
@@ -57,12 +58,12 @@ class Server(aioftp.Server):
     @property
     def sessions(self) -> list[Session]:
         """The sessions that there are."""
-        return list(self._sessions)
+        return [loop.session for loop in self._loops]
 
     @property
     def session_count(self) -> int:
         """How many sessions there are."""
-        return len(self._sessions)
+        return len(self._loops)
 
     async def dispatcher(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one control connection until it ends."""
@@ -77,36 +78,30 @@ class Server(aioftp.Server):
         peer = plain_address(writer.get_extra_info("peername")[0])
         if proxied is not None:
             peer = plain_address(proxied.source_host)
-        session: Session | None = None
+        loop: CommandLoop | None = None
         try:
             place = self.shared.sessions.take(
-                peer, give_up=lambda: session is not None and session.make_room()
+                peer, give_up=lambda: loop is not None and loop.make_room()
             )
         except TooMany as error:
             logger.info("%s refused: %s", peer, error)
             writer.write(format_reply(421, f"{error}."))
             writer.close()
             return
-        session = Session(
-            reader,
-            writer,
-            self.settings,
-            self._accounts,
-            TABLE,
-            self._hashes,
-            self.shared,
-            place,
-        )
+        control = ControlConnection(reader, writer, self.settings.limits.command_line_bytes)
         if proxied is not None:
-            session.control.take_addresses(proxied)
-        self._sessions[session] = task
+            control.take_addresses(proxied)
+        loop = CommandLoop(
+            Session(control, self.settings, self._accounts, TABLE, self._hashes, self.shared, place)
+        )
+        self._loops[loop] = task
         self.shared.watch.sessions += 1
         try:
-            await session.run()
+            await loop.run()
         except asyncio.CancelledError:
-            logger.debug("session of %s ended by the server", session.control.peer_host)
+            logger.debug("session of %s ended by the server", peer)
         finally:
-            del self._sessions[session]
+            del self._loops[loop]
             place.release()
 
     async def _proxied(
@@ -125,23 +120,23 @@ class Server(aioftp.Server):
         running transfer is done.
         """
         self._accounts.replace(accounts)
-        for session in list(self._sessions):
-            session.take_account()
+        for loop in list(self._loops):
+            loop.take_account()
 
     async def shut_down(self, patience_s: float = 60.0) -> None:
         """Stop listening, let running transfers finish for `patience_s` seconds, then end all."""
         self.is_stopping = True
         self.server.close()
-        for session in list(self._sessions):
-            session.drain()
-        if self._sessions:
-            await asyncio.wait(self._sessions.values(), timeout=patience_s)
+        for loop in list(self._loops):
+            loop.drain()
+        if self._loops:
+            await asyncio.wait(self._loops.values(), timeout=patience_s)
         await self.close()
 
     async def close(self) -> None:
         """Stop listening and end all sessions now."""
         self.server.close()
-        tasks = list(self._sessions.values())
+        tasks = list(self._loops.values())
         for task in tasks:
             task.cancel()
         if tasks:

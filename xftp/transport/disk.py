@@ -10,6 +10,7 @@ always go to threads.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 SLOW_S = 0.005
@@ -20,12 +21,30 @@ LAST_RETRY_S = 60.0
 """How long they stay there before one is tried at once again: twice as long each time."""
 
 MEMORY_KINDS = frozenset({"tmpfs", "ramfs"})
+_KIND_GOOD_S = 10.0
+_MOST_KINDS = 64
+_kinds: dict[int, tuple[str, float]] = {}
+"""Kinds of file systems by their device, and until when that is believed."""
+
 LOCAL_KINDS = MEMORY_KINDS | {"ext2", "ext3", "ext4", "xfs", "f2fs"}
 
 
 def filesystem_kind(descriptor: int) -> str:
-    """Name the file system of an open file; "" where that cannot be told (proc(5), mountinfo)."""
-    device = os.fstat(descriptor).st_dev
+    """Name the file system of an open file; "" where that cannot be told (proc(5), mountinfo).
+
+    What was found out is good for a while: with many small files it would cost more than they do.
+    """
+    device, now_s = os.fstat(descriptor).st_dev, time.monotonic()
+    kind, until_s = _kinds.get(device, ("", 0.0))
+    if now_s >= until_s:
+        if len(_kinds) >= _MOST_KINDS:
+            _kinds.clear()
+        kind = _look_up(device)
+        _kinds[device] = (kind, now_s + _KIND_GOOD_S)
+    return kind
+
+
+def _look_up(device: int) -> str:
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
         lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()

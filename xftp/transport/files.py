@@ -164,7 +164,7 @@ class PartialFile:
         self.name = name
         self.offset = offset
         self.replaces_file = replaces_file
-        self.patience = Patience(filesystem_kind(descriptor))
+        self.patience: Patience | None = Patience(filesystem_kind(descriptor))
         self._directory = directory
         self._descriptor = descriptor
         self._part, self._journal = working_names(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable
 
 from xftp.errors import TransferAborted
 
@@ -22,7 +23,8 @@ from .transfer import Progress, Transfer
 logger = logging.getLogger(__name__)
 
 _ROOM_AFTER_S = 1.0
-"""A connection that was heard of within this time is not given up for a new one."""
+"""A connection on which something is expected, and that was heard of within this time, is not
+given up for a new one."""
 
 _KEEPALIVE_RTTS = 8.0
 
@@ -77,6 +79,10 @@ class LastingTransfer(Transfer):
 
     def _let_go(self, connection: DataConnection) -> None:
         """Give what a lost connection was to carry to the others."""
+        raise NotImplementedError
+
+    def _expects(self, connection: DataConnection) -> bool:
+        """Tell whether the peer owes something on a connection, so that it should not be quiet."""
         raise NotImplementedError
 
     def _whole(self) -> None:
@@ -152,16 +158,20 @@ class LastingTransfer(Transfer):
     def _make_room(self) -> bool:
         """Give up the connection that was silent for longest: the peer lost one, perhaps it.
 
-        Its reset may have been lost on the way.
+        Its reset may have been lost on the way. One that only rests, because fewer are fed than
+        there are, is as quiet as a dead one: it is given up only where no other can be meant.
         """
-        alive = [each for each in self._connections if each.is_open]
-        if not alive or not self.lasts:
-            return False
-        quietest = min(alive, key=_moved_at)
-        if self._loop.time() - quietest.moved_at < _ROOM_AFTER_S:
-            return False
-        self._lose(quietest, "another came in its place")
-        return True
+        alive = [each for each in self._connections if each.is_open] if self.lasts else []
+        owing = [each for each in alive if self._expects(each)]
+        idle_limit_s = max(
+            _ROOM_AFTER_S, self._channel.endurance.idle_limit_s(longest_rtt_s(alive))
+        )
+        for candidates, quiet_s in ((owing, _ROOM_AFTER_S), (alive, idle_limit_s)):
+            quietest = min(candidates, key=_moved_at, default=None)
+            if quietest is not None and self._loop.time() - quietest.moved_at >= quiet_s:
+                self._lose(quietest, "another came in its place")
+                return True
+        return False
 
     def _end_connections(self) -> None:
         if self.lasts and not self._is_confirmed:
@@ -184,6 +194,12 @@ class LastingTransfer(Transfer):
         if self.lost_connections:
             return TransferAborted(f"{error}, after a data connection broke: {self._last_reason}")
         return error
+
+
+def longest_rtt_s(connections: Iterable[DataConnection]) -> float:
+    """Give the longest of the smoothed round-trip times; 0 where none is known."""
+    states = [state for each in connections if (state := each.state())]
+    return max((state.rtt_s for state in states), default=0.0)
 
 
 def _moved_at(connection: DataConnection) -> float:

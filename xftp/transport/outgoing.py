@@ -119,4 +119,5 @@ class Outgoing:
             rtt_deviation_s=state.rtt_deviation_s if state else 0.0,
             timeouts=state.timeouts if state else 0,
             silent_s=self.silent_s(now),
+            sacked_bytes=state.sacked_bytes if state else 0,
         )

@@ -8,24 +8,17 @@ stops. So memory is bounded, whatever the file's size.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 
 from xftp.errors import RecordError, TransferAborted
-from xftp.protocol.receipts import ALL_HELD, format_receipt
-from xftp.protocol.records import (
-    CHUNK_BYTES,
-    RECORD_BYTES,
-    IncomingBatch,
-    Run,
-    parse_short,
-    record_count,
-)
+from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES, IncomingBatch, Run, parse_short
 from xftp.protocol.recordset import RecordSet
 
+from .arrivals import Arrivals
 from .channels import DataChannel
 from .connection import DataConnection
-from .files import PartialFile
-from .lasting import LastingTransfer
+from .ends import Target
+from .incoming import Incoming
+from .lasting import LastingTransfer, longest_rtt_s
 from .ratelimit import RateLimit
 from .report import TransferReport
 from .transfer import Progress
@@ -40,40 +33,9 @@ CHECKPOINT_S = 5.0
 CHECKPOINT_BYTES = 64 * 1024 * 1024
 """How often the journal is brought up to date, whichever comes first."""
 
-RECEIPT_RTTS = 0.5
-"""Round-trip times between two receipts of a connection at least."""
-
 LATE_S = 1.0
 """How long the ends of the connections, and connections that nobody announced, are waited for
 once nothing else is missing; or 2 RTT, if that is longer."""
-
-
-class _Incoming:
-    """One connection of a RecordReceiver."""
-
-    def __init__(self, connection: DataConnection) -> None:
-        self.connection = connection
-        self.rest = b""
-        """A record that has only partly arrived."""
-        self.is_finished = False
-        self._told = 0
-        self._told_at = 0.0
-        self._to_tell = b""
-
-    def tell(self, now: float, *, all_held: bool) -> None:
-        """Tell the sender what arrived, twice in a round trip at most, or that it was all.
-
-        Raises OSError if the connection is broken.
-        """
-        received = ALL_HELD if all_held else self.connection.bytes_received
-        if not self._to_tell and received > self._told:
-            state = self.connection.state()
-            if not all_held and now - self._told_at < RECEIPT_RTTS * (state.rtt_s if state else 0):
-                return
-            self._told, self._told_at = received, now
-            self._to_tell = format_receipt(received)
-        if self._to_tell:
-            self._to_tell = self._to_tell[self.connection.say(self._to_tell) :]
 
 
 class RecordReceiver(LastingTransfer):
@@ -87,23 +49,19 @@ class RecordReceiver(LastingTransfer):
     def __init__(
         self,
         channel: DataChannel,
-        target: PartialFile,
+        target: Target,
         size: int | None,
         *,
         limit: RateLimit | None = None,
         progress: Progress | None = None,
     ) -> None:
         super().__init__(channel, limit=limit, progress=progress)
-        self.held = RecordSet()
-        self.size = size
-        self._total = None if size is None else record_count(size)
+        self._arrivals = Arrivals(size, target.offset)
         self._target = target
-        self._incoming: list[_Incoming] = []
-        self._repeated_bytes = 0
+        self._incoming: list[Incoming] = []
         self._buffers = [IncomingBatch(BATCH_RECORDS)]
         self._buffers_out = 0
-        self._starved: list[_Incoming] = []
-        self._short: tuple[int, int] | None = None
+        self._starved: list[Incoming] = []
         self._grace_running = False
         self._grace_over = False
         self._checkpoint_at = self._loop.time() + CHECKPOINT_S
@@ -114,11 +72,23 @@ class RecordReceiver(LastingTransfer):
             self._read_bytes = max(RECORD_BYTES, min(self._read_bytes, limit.batch_bytes))
 
     @property
+    def size(self) -> int | None:
+        """Bytes that the sequence numbers count through; None while unknown."""
+        return self._arrivals.size
+
+    @property
+    def held(self) -> RecordSet:
+        """The records that are in the target."""
+        return self._arrivals.held
+
+    @property
     def lasts(self) -> bool:
-        return super().lasts and self._total is not None
+        return super().lasts and self._arrivals.total is not None
 
     def report(self, offset: int = 0) -> TransferReport:
-        return super().report(offset).with_losses(self._repeated_bytes, self.lost_connections)
+        return (
+            super().report(offset).with_losses(self._arrivals.repeated_bytes, self.lost_connections)
+        )
 
     async def run(self) -> None:
         await self._wait_for(self._target.begin_journal)
@@ -126,38 +96,26 @@ class RecordReceiver(LastingTransfer):
 
     def held_bytes(self) -> list[tuple[int, int]]:
         """Give the byte ranges of the target that are held, the part before the offset too."""
-        offset = self._target.offset
-        end = None if self.size is None else offset + self.size
-        if self._short is not None:
-            end = offset + self._short[0] * CHUNK_BYTES + self._short[1]
-        ranges = [(0, offset)] if offset else []
-        for first, stop in self.held.ranges():
-            start_byte, end_byte = offset + first * CHUNK_BYTES, offset + stop * CHUNK_BYTES
-            end_byte = end_byte if end is None else min(end_byte, end)
-            if ranges and ranges[-1][1] == start_byte:
-                ranges[-1] = (ranges[-1][0], end_byte)
-            else:
-                ranges.append((start_byte, end_byte))
-        return ranges
+        return self._arrivals.byte_ranges()
 
     # -- connections ---------------------------------------------------------------------------
 
     def _start(self, connection: DataConnection) -> None:
         self._welcome(connection)
-        incoming = _Incoming(connection)
+        incoming = Incoming(connection)
         self._incoming.append(incoming)
         self._resume(incoming)
-        if self._total == 0:
+        if self._arrivals.total == 0:
             self._check_complete()
 
-    def _resume(self, incoming: _Incoming) -> None:
+    def _resume(self, incoming: Incoming) -> None:
         if not incoming.is_finished:
             self._when_readable(incoming.connection, self._receive, incoming)
 
-    def _pause(self, incoming: _Incoming) -> None:
+    def _pause(self, incoming: Incoming) -> None:
         self._stop_reading(incoming.connection)
 
-    def _receive(self, incoming: _Incoming) -> None:
+    def _receive(self, incoming: Incoming) -> None:
         """Receive what is there and write the records that are complete."""
         buffer = self._take_buffer()
         if buffer is None:
@@ -182,7 +140,7 @@ class RecordReceiver(LastingTransfer):
         if pause_s:
             self._pause(incoming)
             self._later(pause_s, self._resume, incoming)
-        runs = self._new_runs(buffer.take(self.size))
+        runs = self._arrivals.take(buffer.take(self.size))
         incoming.rest = buffer.rest()
         self._write(incoming.connection, runs, buffer)
 
@@ -191,17 +149,17 @@ class RecordReceiver(LastingTransfer):
             return self._buffers.pop()
         return IncomingBatch(BATCH_RECORDS) if self._buffers_out < BUFFERS else None
 
-    def _lost(self, incoming: _Incoming, error: OSError) -> None:
+    def _lost(self, incoming: Incoming, error: OSError) -> None:
         """End the transfer, unless the connection brought nothing and the records will tell.
 
         One that was made late is reset by a sender that has sent everything already.
         """
-        if self.lasts or incoming.connection.bytes_received or self._total is None:
+        if self.lasts or incoming.connection.bytes_received or self._arrivals.total is None:
             self._broken(incoming.connection, error)
         else:
             self._finish(incoming)
 
-    def _finish(self, incoming: _Incoming) -> None:
+    def _finish(self, incoming: Incoming) -> None:
         """Note the end of a connection, and look at what it cut short."""
         if self.lasts:
             self._lose(incoming.connection, "the peer closed it")
@@ -213,31 +171,10 @@ class RecordReceiver(LastingTransfer):
         except RecordError as error:
             raise TransferAborted(str(error)) from error
         if short is not None:
-            self._take_short(incoming.connection, *short)
+            self._write(incoming.connection, self._arrivals.take_short(*short), None)
         self._check_complete()
 
-    def _take_short(self, connection: DataConnection, number: int, data: bytes) -> None:
-        """Take a record that its connection's end cut short: the last one, if the size allows."""
-        if self.size is not None and not (self.size == 0 and number == 0 and not data):
-            raise TransferAborted(f"the data connection ended inside record {number}")
-        if self._short is not None and self._short != (number, len(data)):
-            raise TransferAborted("two data connections ended inside a record")
-        self._short = (number, len(data))
-        if number not in self.held and data:
-            self._write(connection, [Run(number, 1, [memoryview(data)])], None)
-
     # -- writing -------------------------------------------------------------------------------
-
-    def _new_runs(self, runs: Sequence[Run]) -> list[Run]:
-        """Leave out the records that are held already: the first copy counts."""
-        new: list[Run] = []
-        for run in runs:
-            for first, end in self.held.missing(run.first, run.first + run.count):
-                new.append(run if end - first == run.count else run.part(first, end))
-        fewer = sum(run.count for run in runs) - sum(run.count for run in new)
-        if fewer:
-            self._repeated_bytes += fewer * CHUNK_BYTES
-        return new
 
     def _write(
         self, connection: DataConnection, runs: list[Run], buffer: IncomingBatch | None
@@ -251,8 +188,7 @@ class RecordReceiver(LastingTransfer):
         def written(size: int) -> None:
             if buffer is not None:
                 self._buffers.append(buffer)
-            new = sum(self.held.add(run.first, run.first + run.count) for run in runs)
-            if new and self.lost_connections:
+            if self._arrivals.written(runs) and self.lost_connections:
                 self._gained()
             self._moved(connection, size)
             self._checkpoint()
@@ -305,6 +241,11 @@ class RecordReceiver(LastingTransfer):
         self._starved = [each for each in self._starved if not each.is_finished]
         self._later(0, self._check_complete)
 
+    def _expects(self, connection: DataConnection) -> bool:
+        """Tell whether a record has begun to come, or the peer's kernel is yet to take receipts."""
+        has_begun = any(each.rest for each in self._incoming if each.connection is connection)
+        return has_begun or connection.unacknowledged() > 0
+
     def _tell_all(self) -> None:
         """Tell on every connection what arrived over it."""
         now = self._loop.time()
@@ -318,10 +259,7 @@ class RecordReceiver(LastingTransfer):
             return
         reading = [each.connection for each in self._incoming]
         self._tell_all()
-        states = [state for each in reading if (state := each.state())]
-        idle_limit_s = self._channel.endurance.idle_limit_s(
-            max((state.rtt_s for state in states), default=0.0)
-        )
+        idle_limit_s = self._channel.endurance.idle_limit_s(longest_rtt_s(reading))
         if any(each not in self._reading for each in reading):
             self._moved_at = self._loop.time()  # it is this side that does not want more now
         elif self._loop.time() - self._moved_at > idle_limit_s and not self.is_whole:
@@ -337,21 +275,22 @@ class RecordReceiver(LastingTransfer):
             return
         all_ended = all(incoming.is_finished for incoming in self._incoming)
         waiting = self._channel.may_bring_more and self._channel.expected is not None
-        if self._total is not None:
-            if len(self.held) == self._total and (all_ended or self._grace_over):
+        if self._arrivals.total is not None:
+            if self._arrivals.is_whole and (all_ended or self._grace_over):
                 self._done()
-            elif len(self.held) == self._total or (all_ended and not waiting):
+            elif self._arrivals.is_whole or (all_ended and not waiting):
                 self._wait_for_late(all_ended)
         elif all_ended and not waiting and self._channel.may_bring_more and not self._grace_over:
             self._begin_grace()  # what still comes may bring the end of the file
         elif all_ended and not waiting:
-            self._end_without_size()
+            self._arrivals.end_without_size()
+            self._done()
 
     def _check_all_held(self) -> None:
         """The same where connections may be lost: only what is held counts."""
         if self._buffers_out:
             return
-        if len(self.held) == self._total and self._connections:
+        if self._arrivals.is_whole and self._connections:
             if not self.is_whole:
                 self._whole()
                 self._tell_all()
@@ -359,14 +298,12 @@ class RecordReceiver(LastingTransfer):
         elif self._is_confirmed and not self._incoming and not self._grace_over:
             self._begin_grace()  # the reply may be faster than the first connection
         elif self._is_confirmed and not self._incoming:
-            missing = (self._total or 0) - len(self.held)
-            raise TransferAborted(f"{missing} of {self._total} records did not arrive")
+            raise self._arrivals.missing_error
 
     def _wait_for_late(self, all_ended: bool) -> None:
         """Give the last ends and unannounced connections a moment."""
         if all_ended and (self._grace_over or not self._channel.may_bring_more):
-            missing = (self._total or 0) - len(self.held)
-            raise TransferAborted(f"{missing} of {self._total} records did not arrive")
+            raise self._arrivals.missing_error
         self._begin_grace()
 
     def _begin_grace(self) -> None:
@@ -378,16 +315,3 @@ class RecordReceiver(LastingTransfer):
     def _end_grace(self) -> None:
         self._grace_over = True
         self._check_complete()
-
-    def _end_without_size(self) -> None:
-        """Decide from the records alone whether the file is complete."""
-        last = self.held.end - 1
-        if self._short is not None and self._short[0] != max(last, 0):
-            raise TransferAborted(f"the data connection ended inside record {self._short[0]}")
-        if self.held.contiguous != self.held.end:
-            missing = self.held.end - len(self.held)
-            raise TransferAborted(f"{missing} records below record {last} did not arrive")
-        self.size = self.held.end * CHUNK_BYTES
-        if self._short is not None and self._short[1]:
-            self.size += self._short[1] - CHUNK_BYTES
-        self._done()

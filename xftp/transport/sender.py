@@ -6,12 +6,13 @@ import contextlib
 
 from xftp.protocol.records import CHUNK_BYTES, record_count, span_bytes
 from xftp.protocol.recordset import RecordSet
+from xftp.protocol.repeating import RepeatBudget
 from xftp.protocol.striping import Striping
 
 from .channels import DataChannel
 from .connection import DataConnection
+from .ends import Source
 from .feeder import Feeder
-from .files import SourceFile
 from .lasting import LastingTransfer
 from .outgoing import LARGEST_BATCH, Outgoing
 from .ratelimit import RateLimit
@@ -36,7 +37,7 @@ class RecordSender(LastingTransfer, Sender):
     def __init__(
         self,
         channel: DataChannel,
-        source: SourceFile,
+        source: Source,
         offset: int = 0,
         *,
         limit: RateLimit | None = None,
@@ -51,7 +52,7 @@ class RecordSender(LastingTransfer, Sender):
         self._offset = offset
         self._size = source.size - offset
         self._striping = Striping([(0, record_count(self._size))], self._size)
-        self._stragglers = Stragglers(self._striping, self._repeat)
+        self._stragglers = Stragglers(self._striping, RepeatBudget(self._size), self._repeat)
         self._feeding: dict[int, Outgoing] = {}
         self._draining: set[int] = set()
         self._counted = RecordSet()
@@ -303,6 +304,14 @@ class RecordSender(LastingTransfer, Sender):
                 self._whole()
         return True
 
+    def _read_last_receipts(self, outgoing: Outgoing) -> None:
+        """Read what a lost connection still tells, so that less is sent again."""
+        with contextlib.suppress(OSError):
+            said = outgoing.connection.receive()
+            if said:
+                outgoing.receipts.feed(said, outgoing.connection.bytes_sent)
+                self._striping.acknowledge(outgoing.lane, outgoing.receipts.count)
+
     def _judge(self, outgoing: Outgoing, now: float, *, others_went_on: bool) -> None:
         """Give up a connection that is silent while others go on; suspect it where all are."""
         if not outgoing.lane.outstanding_bytes:
@@ -315,14 +324,21 @@ class RecordSender(LastingTransfer, Sender):
         elif progress.silent_s > endurance.idle_limit_s(progress.rtt_s):
             self._suspects.add(outgoing.connection)
 
+    def _expects(self, connection: DataConnection) -> bool:
+        """Tell whether receipts are yet to come on a connection."""
+        outgoing = self._feeding.get(connection.number)
+        return outgoing is not None and outgoing.lane.outstanding_bytes > 0
+
     def _let_go(self, connection: DataConnection) -> None:
         outgoing = self._feeding.pop(connection.number, None)
         if outgoing is None:
             return
         outgoing.is_lost = True
         outgoing.waiting = memoryview(b"")
+        self._read_last_receipts(outgoing)
         self._striping.take_back(outgoing.lane, connection.bytes_sent)
-        self._striping.close(outgoing.lane)
+        in_vain = self._losses_in_a_row >= self._channel.limit
+        self._striping.close(outgoing.lane, go_last=in_vain)
         if self._striping.delivered > self._most_delivered:
             self._most_delivered = self._striping.delivered
             self._gained()

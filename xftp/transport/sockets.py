@@ -20,7 +20,8 @@ _TCP_NOTSENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", 25)
 _TCP_INFO_HEAD = struct.Struct("=8B24I")
 """The part of struct tcp_info (linux/tcp.h) that has not changed since Linux 2.6."""
 
-_STATE, _TIMEOUTS, _RTT, _RTTVAR, _TOTAL_RETRANS = 0, 2, 8 + 15, 8 + 16, 8 + 23
+_STATE, _TIMEOUTS, _SND_MSS, _SACKED = 0, 2, 8 + 2, 8 + 5
+_RTT, _RTTVAR, _TOTAL_RETRANS = 8 + 15, 8 + 16, 8 + 23
 _TCP_ESTABLISHED = 1
 _TCP_CLOSE = 7
 
@@ -65,6 +66,9 @@ class SocketState:
 
     delivery_rate_bytes_per_s: int = 0
     """At which the peer acknowledged data lately; 0: not known."""
+
+    sacked_bytes: int = 0
+    """About so many bytes are at the peer, behind one that is not (SACK, RFC 2018)."""
 
 
 def is_ipv6(host: str) -> bool:
@@ -139,6 +143,7 @@ def socket_state(sock: socket.socket) -> SocketState | None:
         rtt_deviation_s=info[_RTTVAR] / 1e6,
         timeouts=info[_TIMEOUTS],
         delivery_rate_bytes_per_s=_DELIVERY_RATE.unpack_from(raw)[0] if knows_rate else 0,
+        sacked_bytes=info[_SACKED] * info[_SND_MSS],
     )
 
 

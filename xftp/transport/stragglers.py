@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from xftp.protocol.records import RECORD_BYTES
-from xftp.protocol.repeating import Progress, pays
+from xftp.protocol.repeating import Progress, RepeatBudget, pays
 from xftp.protocol.striping import Striping
 
 from .outgoing import Outgoing
@@ -17,13 +17,18 @@ LARGEST_REPEAT = 16
 class Stragglers:
     """Finds work for idle connections: first what others did not begin to send, then repeats.
 
-    fill: reads a run of records into the batch of a connection and lets it go on.
+    budget: for repeats; fill: reads a run of records into the batch of a connection and lets it go
+    on.
     """
 
     def __init__(
-        self, striping: Striping, fill: Callable[[Outgoing, tuple[int, int]], object]
+        self,
+        striping: Striping,
+        budget: RepeatBudget,
+        fill: Callable[[Outgoing, tuple[int, int]], object],
     ) -> None:
         self._striping = striping
+        self._budget = budget
         self._fill = fill
 
     def help(self, all_of_them: Collection[Outgoing], now: float) -> None:
@@ -52,7 +57,18 @@ class Stragglers:
                 donor.give_back(self._striping.take_back(donor.lane, sent))
             run = self._striping.take(taker.lane, count)
             if run is None:
-                run = self._striping.repeat(taker.lane, donor.lane, count)
+                run = self._repeat(taker, donor, fares[donor], count)
             if run is not None:
                 return run
         return None
+
+    def _repeat(
+        self, taker: Outgoing, donor: Outgoing, fare: Progress, count: int
+    ) -> tuple[int, int] | None:
+        count = self._budget.most_records(fare, count)
+        if not count:
+            return None
+        before = self._striping.repeated_bytes
+        run = self._striping.repeat(taker.lane, donor.lane, count)
+        self._budget.spend(fare, self._striping.repeated_bytes - before)
+        return run

@@ -2,10 +2,30 @@
 
 from xftp.server.registry import Row
 
-from . import access, channels, files, hashes, information, listings, parameters, transfers
+from . import (
+    access,
+    channels,
+    files,
+    hashes,
+    information,
+    listings,
+    parameters,
+    series,
+    transfers,
+)
 
 TABLE: dict[str, Row] = {
     row.verb: row
-    for module in (access, parameters, channels, transfers, files, hashes, listings, information)
+    for module in (
+        access,
+        parameters,
+        channels,
+        transfers,
+        series,
+        files,
+        hashes,
+        listings,
+        information,
+    )
     for row in module.ROWS
 }

@@ -59,8 +59,8 @@ def _dial_later(session: Session, endpoints: Sequence[Endpoint], *, framed: bool
             raise ParameterError("Data connections go to your own address only.")
         if endpoint.port < _FIRST_UNPRIVILEGED_PORT:
             raise ParameterError(f"Data connections do not go to ports below 1024: {endpoint.port}")
-    endpoints = endpoints[: session.reserve(len(endpoints), listens=False)]
-    session.set_dialling(tuple(endpoints), framed=framed)
+    endpoints = endpoints[: _reserve(session, len(endpoints), listens=False)]
+    session.data.dial_later(tuple(endpoints), framed=framed)
     return Reply(200, (f"Will open {len(endpoints)} data connection(s).",))
 
 
@@ -69,7 +69,7 @@ async def passive(session: Session, argument: str) -> Reply:
     if is_ipv6(session.control.local_host):
         raise DataConnectionError("PASV knows no IPv6 address; use EPSV or MPSV.")
     channel = _listen(session, 1)
-    session.set_channel(channel, framed=False)
+    session.data.offer(channel, framed=False)
     return Reply(227, (format_pasv_reply(_public(session, channel)),))
 
 
@@ -83,7 +83,7 @@ async def extended_passive(session: Session, argument: str) -> Reply:
         number = 2 if here == "ipv6" else 1
         raise NetworkProtocolError(f"Network protocol not supported, use ({number})")
     channel = _listen(session, 1)
-    session.set_channel(channel, framed=False)
+    session.data.offer(channel, framed=False)
     return Reply(229, (format_epsv_reply(channel.endpoint.port),))
 
 
@@ -91,14 +91,14 @@ async def multiple_passive(session: Session, argument: str) -> Reply:
     _check_not_only_epsv(session)
     channel = _listen(session, session.connection_limit, session.mult_options.connections)
     channel.replaces = session.replaces
-    session.set_channel(channel, framed=True)
+    session.data.offer(channel, framed=True)
     # One port, listed once for every connection: one hole in the firewall.
     endpoints = [_public(session, channel)] * channel.limit
     return Reply(229, (format_mpsv_reply(endpoints),))
 
 
 def _listen(session: Session, limit: int, expected: int | None = None) -> ProxiedChannel:
-    limit = session.reserve(limit, listens=True)
+    limit = _reserve(session, limit, listens=True)
     expected = None if expected is None else min(expected, limit)
     ports = session.shared.ports
     try:
@@ -111,11 +111,15 @@ def _listen(session: Session, limit: int, expected: int | None = None) -> Proxie
             ports=ports.candidates(),
         )
     except DataConnectionError:
-        session.drop_channel()
+        session.data.drop()
         raise
     channel.networks = session.settings.proxies
     ports.used(channel.endpoint.port)
     return channel
+
+
+def _reserve(session: Session, wanted: int, *, listens: bool) -> int:
+    return session.data.reserve(wanted, session.user_name, listens=listens)
 
 
 def _public(session: Session, channel: ProxiedChannel) -> Endpoint:

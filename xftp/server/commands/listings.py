@@ -72,7 +72,7 @@ async def _send(
     formatter: Formatter,
 ) -> Reply:
     """Send a listing, unframed, over the first data connection."""
-    channel = session.take_channel()
+    channel = session.data.take(session.tuning, replaces=session.replaces)
     try:
         text = await session.in_thread(lambda: _render(select(session, path), formatter))
         session.begin("Here comes the listing.")

@@ -74,7 +74,7 @@ def _narrow(source: SourceFile, wanted: ByteRange | None) -> None:
 
 
 def _sender(session: Session, channel: DataChannel, source: SourceFile, offset: int) -> Transfer:
-    if session.framed:
+    if session.data.framed:
         record_count(source.size - offset)
         feeds = session.mult_options.feeds
         return RecordSender(channel, source, offset, limit=session.rate_limit, feeds=feeds)
@@ -124,8 +124,8 @@ async def store_unique(session: Session, argument: str) -> Reply:
         raise FileError(f"{wanted}: no unique name is left")
 
     name = await session.in_thread(choose)
-    if session.watched is not None:
-        session.watched.path = session.path(name)
+    if session.running.watched is not None:
+        session.running.watched.path = session.path(name)
     # RFC 1123 section 4.1.2.9: the name is told in this form.
     return await _receive(session, name, extend=False, opening=f"FILE: {name}")
 
@@ -137,7 +137,7 @@ async def _receive(
     path = session.path(argument)
     announced = session.announced_size
     try:
-        if announced is not None and session.framed:
+        if announced is not None and session.data.framed:
             _check_announced(announced, 0 if extend else offset)
         target = await session.in_thread(
             lambda: session.files.open_target(path, offset, extend=extend), undo=_let_go
@@ -151,7 +151,7 @@ async def _receive(
 
 def _check_no_range(session: Session) -> None:
     if session.byte_range is not None:
-        session.drop_channel()
+        session.data.drop()
         raise ParameterError("RANG goes with RETR, STOR and HASH.")
 
 
@@ -160,7 +160,7 @@ async def _replace_range(session: Session, argument: str, wanted: ByteRange) -> 
     channel, _ = _begin(session)
     path = session.path(argument)
     try:
-        if session.framed:
+        if session.data.framed:
             raise ParameterError("A range is stored over one plain connection.")
         size = await session.in_thread(lambda: session.files.transfer_size(path))
         if wanted.end > size:
@@ -174,7 +174,7 @@ async def _replace_range(session: Session, argument: str, wanted: ByteRange) -> 
             await session.in_thread(lambda: _let_go(target))
             raise
         sync = session.settings.sync_uploads
-        session.forbid_abort()
+        session.running.forbid_abort()
         await session.in_thread(lambda: target.commit(size, sync=sync))
     finally:
         channel.close()
@@ -231,7 +231,7 @@ class _Upload:
         self._converter = FromNetwork() if session.is_ascii else None
         self._left = self._to_come(announced)
         self._transfer: RecordReceiver | PlainReceiver
-        if session.framed:
+        if session.data.framed:
             self._transfer = RecordReceiver(channel, target, self._left, limit=session.rate_limit)
         else:
             self._transfer = PlainReceiver(
@@ -266,7 +266,7 @@ class _Upload:
         if isinstance(self._transfer, RecordReceiver):
             size = self._target.offset + (self._transfer.size or 0)
         sync = self._session.settings.sync_uploads
-        self._session.forbid_abort()
+        self._session.running.forbid_abort()
         await self._session.in_thread(lambda: self._target.commit(size, sync=sync))
         return self._transfer
 
@@ -307,8 +307,8 @@ def _begin(session: Session) -> tuple[DataChannel, int]:
     wanted = session.byte_range
     offset = session.restart_offset if wanted is None else wanted.start
     session.last_transfer = None
-    channel = session.take_channel()
-    if session.is_ascii and session.framed:
+    channel = session.data.take(session.tuning, replaces=session.replaces)
+    if session.is_ascii and session.data.framed:
         channel.close()
         raise ParameterError("Records are for TYPE I only.")
     if session.is_ascii and (offset or wanted is not None):
@@ -319,11 +319,10 @@ def _begin(session: Session) -> tuple[DataChannel, int]:
 
 async def run_transfer(session: Session, transfer: Transfer) -> None:
     """Move the data, as patiently as the settings say. Raises XftpError."""
-    session.bytes_moved = lambda: transfer.file_bytes
     transfer.open_timeout_s = session.settings.open_timeout_s
     transfer.stall_timeout_s = session.settings.stall_timeout_s
-    if session.watched is not None:
-        session.watched.transfer = transfer
+    if session.running.watched is not None:
+        session.running.watched.transfer = transfer
     try:
         async with quick_enough(
             transfer.arrived_bytes, transfer.stall_timeout_s, session.rate_limit
@@ -346,7 +345,7 @@ def _done(session: Session, what: str, transfer: Transfer) -> Reply:
 
 async def abort(session: Session, argument: str) -> Reply:
     """Answer an ABOR that found nothing running; one that did is dealt with by the session."""
-    session.drop_channel()
+    session.data.drop()
     return Reply(225, ("Nothing to abort.",))
 
 

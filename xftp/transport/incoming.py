@@ -1,0 +1,38 @@
+"""One connection of a receiver of records: the record that it has begun, and what it tells."""
+
+from __future__ import annotations
+
+from xftp.protocol.receipts import ALL_HELD, format_receipt
+
+from .connection import DataConnection
+
+RECEIPT_RTTS = 0.5
+"""Round-trip times between two receipts of a connection at least."""
+
+
+class Incoming:
+    """A connection of a RecordReceiver."""
+
+    def __init__(self, connection: DataConnection) -> None:
+        self.connection = connection
+        self.rest = b""
+        """A record that has only partly arrived."""
+        self.is_finished = False
+        self._told = 0
+        self._told_at = 0.0
+        self._to_tell = b""
+
+    def tell(self, now: float, *, all_held: bool) -> None:
+        """Tell the sender what arrived, twice in a round trip at most, or that it was all.
+
+        Raises OSError if the connection is broken.
+        """
+        received = ALL_HELD if all_held else self.connection.bytes_received
+        if not self._to_tell and received > self._told:
+            state = self.connection.state()
+            if not all_held and now - self._told_at < RECEIPT_RTTS * (state.rtt_s if state else 0):
+                return
+            self._told, self._told_at = received, now
+            self._to_tell = format_receipt(received)
+        if self._to_tell:
+            self._to_tell = self._to_tell[self.connection.say(self._to_tell) :]
