@@ -52,6 +52,8 @@ CASES = [
     Case("SIZE file", ANY_FILE, 213),
     Case("MDTM file", ANY_FILE, 213),
     Case("RETR file", {READ}, 226, True),
+    Case("MRTR", {READ}, 503, True),
+    Case("MSTR", {WRITE}, 503, True),
     Case("HASH file", {READ}, 213),
     *(Case(f"{verb} file", {READ}, 250) for verb in X_COMMANDS),
     Case("STOR file", {WRITE}, 226, True),

@@ -69,7 +69,7 @@ async def move_together(
         finally:
             for job, pair in (part[index] for index in completed):
                 done.append(job)
-                tell(job, replace(report, bytes=_size(pair.here)))
+                tell(job, replace(report, bytes=_size(pair.here), files=len(part)))
     return done
 
 

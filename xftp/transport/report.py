@@ -71,6 +71,9 @@ class TransferReport:
     lost_connections: int = 0
     """Data connections that broke or fell silent and were given up."""
 
+    files: int = 1
+    """Files moved together: everything but `bytes` is of them all."""
+
     def with_losses(self, repeated_bytes: int, lost_connections: int) -> TransferReport:
         """Add what was sent again, and the connections that were lost."""
         return replace(self, repeated_bytes=repeated_bytes, lost_connections=lost_connections)

@@ -241,6 +241,8 @@ class Transfer:
             if connection in self._reset and connection in self._reading:
                 self._watch_anew(connection)
 
+        if connection in self._reading:  # uvloop's watch is of no more use if it met an error
+            self._loop.remove_reader(connection.fileno())
         self._reading[connection] = ready
         self._loop.add_reader(connection.fileno(), ready)
 
@@ -260,6 +262,7 @@ class Transfer:
     def _when_writable(
         self, connection: DataConnection, work: Callable[..., None], *arguments: Any
     ) -> None:
+        self._loop.remove_writer(connection.fileno())  # for the same reason
         self._loop.add_writer(connection.fileno(), self._guard, work, *arguments)
 
     async def _wait_for(self, work: Callable[[], Any]) -> None:

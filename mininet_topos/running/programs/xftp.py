@@ -77,7 +77,7 @@ class XftpProgram(Program):
         report: dict[str, Any] = {"files": reports, "notices": notices}
         return self.result(
             began_s,
-            data_s=sum(each["seconds"] for each in reports),
+            data_s=sum(each["seconds"] / each["files"] for each in reports),
             received_bytes=sum(each["bytes"] for each in reports),
             report=report if len(reports) <= _MOST_REPORTS else {"notices": notices},
         )
