@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,8 @@ def test_exit_statuses(xftp: Client, place: Place) -> None:
 
 def test_a_source_that_is_missing_deletes_nothing(xftp: Client, place: Place) -> None:
     fill(place.path)
-    xftp("mirror", "--delete", "missing", place.url, expect=4)
+    done = xftp("mirror", "--delete", "missing", place.url, expect=4)
+    assert b"cut" not in done.stderr
     assert sorted(files(place.path)) == ["a", "d/b", "d/e/c"]
 
 
@@ -112,3 +114,11 @@ def test_interrupted_and_run_again(xftp: Client, place: Place) -> None:
     assert [line["path"] for line in lines] == ["second"]
     assert last["summary"]["unchanged"] == 1
     assert (xftp.here / "copy" / "second").read_bytes() == content
+
+
+def test_a_rate_limit_is_of_all_sessions_together(xftp: Client, place: Place) -> None:
+    for number in range(4):  # larger than what moves as a series: each in a session of its own
+        (place.path / str(number)).write_bytes(os.urandom(2_000_000))
+    began = time.monotonic()
+    xftp("mirror", "--limit-rate", "4M", place.url, "copy")
+    assert time.monotonic() - began > 8_000_000 / (4 << 20) - 0.2

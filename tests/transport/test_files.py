@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from xftp.errors import FileBusyError, FileError, LocalFileError, RestartError
+from xftp.errors import FileBusyError, FileError, LocalFileError, NoSpaceError, RestartError
 from xftp.transport.files import SourceFile, kept_length, working_names
 
 from .support import content, opened, partial
@@ -171,3 +172,19 @@ def test_source_is_no_plain_file(tmp_path: Path, kind: str) -> None:
         os.mkfifo(path)
     with pytest.raises(FileError):
         SourceFile.open(str(path))
+
+
+def test_a_journal_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = partial(tmp_path / "file")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", full)
+        with pytest.raises(NoSpaceError):
+            new.begin_journal()
+    assert names(tmp_path) == ["file.xftp.part"]
+    new.discard()

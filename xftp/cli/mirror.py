@@ -20,13 +20,14 @@ from xftp.client.patterns import Selection
 from xftp.client.pool import SessionPool
 from xftp.client.session import Session, open_session
 from xftp.client.url import FtpUrl, parse_url
-from xftp.errors import XftpError
+from xftp.errors import ConnectError, TransferAborted, XftpError
+from xftp.transport.ratelimit import RateLimit
 
 from .credentials import find_login
 from .screen import Screen
 from .sessions import options_of
 from .settings import Settings
-from .terminal import Interrupted, can_ask, complain
+from .terminal import can_ask, complain
 from .text import printable, rate_text, seconds_text, size_text
 
 if TYPE_CHECKING:
@@ -82,9 +83,7 @@ async def mirror_files(order: tuple[FtpUrl, Order], settings: Settings) -> int:
             mirror = Mirror(what, pool, telling)
             summary = await mirror.run()
         politely = True
-    except Interrupted:
-        raise
-    except BaseException:
+    except (ConnectError, TransferAborted):
         screen.notice("the mirror was cut; run again to go on")
         raise
     finally:
@@ -103,6 +102,8 @@ def _pool(url: FtpUrl, settings: Settings, screen: Screen) -> SessionPool:
     )
     # Several files move at the same time, where a server has no MULT: not their parts as well.
     options: Options = replace(options_of(settings, screen), splits=False)
+    if options.limit_rate is not None:
+        options = replace(options, shared_limit=RateLimit(options.limit_rate))
 
     async def open_one() -> Session:
         return await open_session(
@@ -176,14 +177,15 @@ class _Telling:
 def _sentence(summary: Summary) -> str:
     would = "would be " if summary.dry_run else ""
     files = "file" if summary.moved == 1 else "files"
+    directories = "directory" if summary.directories == 1 else "directories"
     parts = [f"{summary.moved} {files} ({size_text(summary.bytes)}) {would}moved"]
     parts += [
         f"{count} {what}"
         for count, what in (
             (summary.unchanged, "unchanged"),
-            (summary.directories, f"directories {would}made"),
+            (summary.directories, f"{directories} {would}made"),
             (summary.removed, f"{would}deleted"),
-            (summary.left_out, "links and special files left out"),
+            (summary.left_out, "left out (links, special files)"),
             (summary.failed, "failed"),
         )
         if count

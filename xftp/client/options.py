@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from xftp.errors import ArgumentError
 from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS, MULT_LIMIT, MultOptions
+from xftp.transport.ratelimit import RateLimit
 from xftp.transport.sockets import Tuning
 
 from .flights import PATIENCE_S
@@ -82,6 +83,9 @@ class Options:
 
     limit_rate: float | None = None
     """The most bytes per second of one transfer, over all its connections; None: no limit."""
+
+    shared_limit: RateLimit | None = None
+    """In place of `limit_rate`: a limit on all transfers that are given the same object."""
 
     connect_timeout_s: float = 60.0
     """For the control connection to be made. The kernel sends a lost SYN again after 1, 3, 7, 15

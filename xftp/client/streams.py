@@ -40,9 +40,11 @@ BLOCK_BYTES = 256 * 1024
 
 
 def rate_limit(dialogue: Dialogue) -> RateLimit | None:
-    """Make the limit for one transfer, if the user wants one."""
-    rate = dialogue.options.limit_rate
-    return None if rate is None else RateLimit(rate)
+    """Give the limit for one transfer, if the user wants one."""
+    options = dialogue.options
+    if options.shared_limit is not None or options.limit_rate is None:
+        return options.shared_limit
+    return RateLimit(options.limit_rate)
 
 
 async def download_stream(

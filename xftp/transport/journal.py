@@ -55,11 +55,15 @@ def write(directory: int, name: str, journal: Journal) -> None:
         0o666,
         dir_fd=directory,
     )
-    with open(descriptor, "w", encoding="ascii") as file:
-        file.write(text)
-        file.flush()
-        os.fdatasync(descriptor)
-    os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    try:
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fdatasync(descriptor)
+        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        os.unlink(temporary, dir_fd=directory)
+        raise
 
 
 def read(directory: int, name: str) -> Journal | None:
