@@ -80,7 +80,7 @@ bpf-objects: $(BPF_OBJECTS)
 # DWARF is left out; what the loader reads (.BTF, .BTF.ext) stays.
 $(BPF_OUT)/%.bpf.o: tuning/bpf/%.c tuning/bpf/common.h tuning/bpf/standard.h
 	@mkdir -p $(@D)
-	clang -target bpf -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -c $< -o $@
+	clang -target bpf -O2 -g -ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=. -Wall -Wextra -Werror -Wno-unused-parameter -c $< -o $@
 	llvm-strip --strip-debug $@
 
 clean:
