@@ -390,3 +390,13 @@ def test_several_files_go_together(xftp: Client, place: Place) -> None:
     assert told[place.url_of("f1")]["bytes"] == 2000
     assert (target / "f3").read_text() == "mine"
     assert (target / "f4").read_bytes() == (xftp.here / "f4").read_bytes()
+
+
+@pytest.mark.parametrize("choice", [(), ("--skip",)])
+def test_a_cut_upload_is_no_file_that_is_there(
+    xftp: Client, place: Place, choice: tuple[str, ...]
+) -> None:
+    (xftp.here / "file").write_bytes(b"all of the content")
+    (place.path / "file.xftp.part").write_bytes(b"all of")
+    xftp("put", *choice, "file", place.url_of("file"))
+    assert (place.path / "file").read_bytes() == b"all of the content"

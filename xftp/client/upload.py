@@ -38,6 +38,10 @@ _NO_SPACE = frozenset({452, 552})
 """Replies to ALLO that say that the file will not fit (RFC 959 section 4.2)."""
 
 
+_NO_SUCH_FILE = 550
+"""Reply to MDTM of a path that names nothing (RFC 3659 section 3.1)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Upload:
     """What is to be stored, and how."""
@@ -153,7 +157,8 @@ class Uploading:
         )
         try:
             _check_leading(leading, opened.replies, source.size)
-            if asks and not self._may_replace(parse_size(opened.replies[len(leading)])):
+            is_there = asks and parse_size(opened.replies[len(leading)]) is not None
+            if asks and not await self._may_replace(dialogue, is_there=is_there):
                 return None
             if opened.framed:
                 record_count(source.size - start)  # refuse it before anything moves
@@ -254,11 +259,17 @@ class Uploading:
         """
         if not self._asks_first:
             return True
-        return self._may_replace(0 if await _exists(dialogue, self._order.remote) else None)
+        is_there = await _exists(dialogue, self._order.remote)
+        return await self._may_replace(dialogue, is_there=is_there)
 
-    def _may_replace(self, there: int | None) -> bool:
-        """Decide by the size of the target, None if there is none. Raises ExistsError."""
-        if there is None:
+    async def _may_replace(self, dialogue: Dialogue, *, is_there: bool) -> bool:
+        """Decide by whether the server told a size of the target. Raises ExistsError.
+
+        What our own kind tells may be that of a cut upload, which has no time: that is no target.
+        """
+        if is_there and dialogue.announces_connections:
+            is_there = (await dialogue.ask("MDTM", self._order.remote)).code != _NO_SUCH_FILE
+        if not is_there:
             self._was_absent = True
             return True
         if self._order.existing == "skip":
