@@ -76,6 +76,11 @@ def list_command(names: Sequence[str]) -> None:
     default=None,
     help="Runs side by side at most. [default: what the cores allow]",
 )
+@click.option(
+    "--missing",
+    is_flag=True,
+    help="Only what the results lack: runs that failed, were late or were not begun.",
+)
 @_directory
 def run_command(
     names: Sequence[str],
@@ -83,6 +88,7 @@ def run_command(
     repeats: int,
     seed: int,
     at_once: int | None,
+    missing: bool,
     directory: Path,
 ) -> int:
     """Run rows by NAME, such as A2; a letter is a whole chapter, `all` everything."""
@@ -93,13 +99,14 @@ def run_command(
         repeats=repeats,
         seed=seed,
         at_once=at_once,
+        missing=missing,
     )
     try:
         check_plan(plan)
     except ExperimentError as error:
         raise click.UsageError(str(error)) from error
     console = Console(stderr=True)
-    with _ending_like_ctrl_c(), Display(console, len(plan.jobs()), plan.expected_s()) as display:
+    with _ending_like_ctrl_c(), Display(console, len(plan.wanted()), plan.expected_s()) as display:
         failures = Run(plan, display).execute()
     for failure in failures:
         _complain(failure)
@@ -127,7 +134,11 @@ def report_command(directory: Path) -> int:
 
 @contextlib.contextmanager
 def _ending_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does: with everything taken down."""
+    """Let SIGTERM end the block as Ctrl-C does: with everything taken down.
+
+    A shell's script starts what it puts in the background with SIGINT ignored: here it counts.
+    """
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = signal.signal(
         signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT)
     )
@@ -135,6 +146,7 @@ def _ending_like_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGINT, interrupt)
 
 
 def _chosen(names: Sequence[str]) -> list[Experiment]:
@@ -151,7 +163,13 @@ def _time(experiment: Experiment, *, quick: bool) -> str:
 
 def _output() -> Console:
     console = Console()
-    return console if console.is_terminal else Console(width=160)
+    if console.is_terminal or "COLUMNS" in os.environ:
+        return console
+    return Console(width=_WIDTH_ELSEWHERE)
+
+
+_WIDTH_ELSEWHERE = 100
+"""Columns in a pipe or a file, where nobody tells how many there are: fits a mail, or a page."""
 
 
 def _complain(problem: object) -> None:

@@ -104,6 +104,9 @@ EXPERIMENT = Experiment(
         "sender and receiver are a small program of ours that writes and reads whole chunks in "
         "turn, waiting for each, on hosts that are not slow themselves: what Sun IPX workstations "
         "lost besides is not there",
+        "the send buffer is fitted: of 24, 36 and 48 KB that were tried with 2 MB, 24 give one "
+        "connection 21.5% and four 62%, as Linux fills two thirds of it; 36 and 48 KB both give "
+        "23.1%, the window's rate, and 76 to 77%. It is 36 KB here",
         "the router's queue is not told in the text: it holds what 8 connections overrun it by, "
         "and not what 10 do",
     ),

@@ -6,25 +6,27 @@ from .marchese import (
     DEVIATIONS,
     DROPS,
     LONG,
+    REFERENCE_PLACE,
     SHORT,
     TIME,
-    against_reference,
+    both_files,
     by_k,
+    published_times,
     reference_of,
 )
 from .rules import at_least, at_most, compare, falls, flat
-from .spec import Experiment, Figure, Point, Published, Timeline
+from .spec import Experiment, Figure, Point, Timeline
 
 KS = (1, 2, 4, 6, 8, 10)
 PUBLISHED_SHORT = {2: 2.15, 4: 1.64, 6: 1.61, 8: 1.59, 10: 1.59}
 PUBLISHED_LONG = {1: 13.95, 2: 13.19, 4: 12.65}
 
+QUICK_LEAVES_OUT = {(LONG, 2), (LONG, 8), (LONG, 10), (reference_of(LONG), REFERENCE_PLACE)}
+
 
 def points(quick: bool) -> tuple[Point, ...]:
     """Give a transfer of each file per K."""
-    found = against_reference([(k, by_k(k)) for k in KS], (SHORT, LONG))
-    left_out = {(LONG, 2), (LONG, 8), (LONG, 10), (reference_of(LONG), 1)}
-    return tuple(each for each in found if not quick or (each.series, each.x) not in left_out)
+    return both_files([(k, by_k(k)) for k in KS], QUICK_LEAVES_OUT if quick else ())
 
 
 EXPERIMENT = Experiment(
@@ -53,17 +55,12 @@ EXPERIMENT = Experiment(
             points=tuple((LONG, k) for k in KS),
         ),
     ),
-    published=(
-        Published(metric="time", series=reference_of(SHORT), x=1, value=4.42),
-        Published(metric="time", series=reference_of(LONG), x=1, value=49.21),
-        *(Published(metric="time", series=SHORT, x=k, value=v) for k, v in PUBLISHED_SHORT.items()),
-        *(Published(metric="time", series=LONG, x=k, value=v) for k, v in PUBLISHED_LONG.items()),
-    ),
+    published=published_times(PUBLISHED_SHORT, PUBLISHED_LONG),
     rules=(
         compare(
             "100 KB: the reference takes longer than K = 2, by more than a second",
             "time",
-            (reference_of(SHORT), 1),
+            (reference_of(SHORT), REFERENCE_PLACE),
             (SHORT, 2),
             1,
         ),

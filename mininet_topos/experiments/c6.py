@@ -80,5 +80,10 @@ EXPERIMENT = Experiment(
         _order("IW 6, Linear 20", "IW 6, K 4"),
         not_below("time", "IW 6, K 2", "IW 6, Linear 20", (LONG_BYTES,), slack=0.02),
     ),
-    deviations=(*DEVIATIONS, LINEAR_DEVIATION),
+    deviations=(
+        *DEVIATIONS,
+        LINEAR_DEVIATION,
+        "the text's times of K = 2 and Linear 20 differ by 0.3%; here Linear 20 takes 2% longer, "
+        "most likely for want of those ACKs, and the rule that has them level within 2% may fail",
+    ),
 )

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from . import today
 from .rules import Rule, at_least
 from .spec import Experiment, Figure, Point, Scenario
-from .today import ALGORITHMS, COMMANDS, MB, TOLD, UNTOLD, Link, series
+from .today import ALGORITHMS, COMMANDS, KNOWN, MB, OWN, TOLD, UNTOLD, Link, series
 
 LINK = Link(rate_bps=50e6, rtt_s=0.6)
 SIZES = {MB: "1 MB", 10 * MB: "10 MB", 50 * MB: "50 MB"}
 LOSSES = {0.0: "none", 1e-4: "1e-4", 1e-3: "1e-3", 1e-2: "1e-2"}
-CONTENDERS = (TOLD, UNTOLD, *COMMANDS)
+CONTENDERS = (*OWN, *COMMANDS)
 
 QUICK_CONTENDERS = (TOLD, UNTOLD, "curl", "lftp pget -n 8", "aria2 -x8 -s8", "GridFTP -p 8")
 QUICK_SIZE, QUICK_LOSSES, QUICK_ALGORITHM = 10 * MB, (0.0, 1e-2), "bbr"
@@ -71,7 +71,7 @@ def point(contender: str, size: int, algorithm: str, loss: float) -> Point:
 
 def expected_s(contender: str, size: int, algorithm: str, loss: float) -> float:
     """Give about how long it takes, by the response function of cubic (RFC 9438, equation 6)."""
-    if contender == TOLD:
+    if contender in (KNOWN, TOLD):
         return 3 + size / LINK.goodput_bytes_per_s
     connections = COMMANDS.get(contender, ("", 8))[1]
     rate = LINK.goodput_bytes_per_s
@@ -87,7 +87,7 @@ def rivals() -> dict[str, list[str]]:
         name(own, size, algorithm): [
             name(other, size, each) for each in ALGORITHMS for other in COMMANDS
         ]
-        for own in (TOLD, UNTOLD)
+        for own in OWN
         for size in SIZES
         for algorithm in ALGORITHMS
     }

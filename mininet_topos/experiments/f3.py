@@ -10,7 +10,7 @@ from . import today
 from .measures import Metric, longest_stall
 from .rules import Rule, at_least, at_most
 from .spec import Experiment, Figure, Point, Scenario, Timeline
-from .today import ALGORITHMS, COMMANDS, MB, TOLD, UNTOLD, Link, series
+from .today import ALGORITHMS, COMMANDS, KNOWN, MB, OWN, TOLD, UNTOLD, Link, series
 
 LINK = Link(rate_bps=200e6, rtt_s=0.04)
 LOSS = 0.005
@@ -22,7 +22,7 @@ PLACES = {STEADY: "no outage", HANDED_OVER: "outages of 0.3 s"}
 SIZES = {STEADY: 100 * MB, HANDED_OVER: 200 * MB}
 QUICK_SIZES = {STEADY: 50 * MB, HANDED_OVER: 100 * MB}
 
-CONTENDERS = (TOLD, UNTOLD, "curl", "lftp pget -n 8", "aria2 -x8 -s8", "GridFTP -p 8")
+CONTENDERS = (*OWN, "curl", "lftp pget -n 8", "aria2 -x8 -s8", "GridFTP -p 8")
 QUICK_CONTENDERS, QUICK_ALGORITHM = (TOLD, UNTOLD, "curl", "GridFTP -p 8"), "bbr"
 
 PACKETS_PER_S = 26_000.0
@@ -69,7 +69,7 @@ def point(contender: str, algorithm: str, place: float, size: int) -> Point:
 
 def _rate_bytes_per_s(contender: str, algorithm: str) -> float:
     """Give about how fast it is: cubic is as Reno on so short a path (RFC 9438, section 4.3)."""
-    if algorithm == "bbr" or contender == TOLD:
+    if algorithm == "bbr" or contender in (KNOWN, TOLD):
         return 0.8 * LINK.goodput_bytes_per_s
     connections = COMMANDS.get(contender, ("", 8))[1]
     one: float = 1.31 / LOSS**0.5 * 1448 / LINK.rtt_s
@@ -79,8 +79,8 @@ def _rate_bytes_per_s(contender: str, algorithm: str) -> float:
 def rivals() -> dict[str, list[str]]:
     """Give, for each series of XFTP, the others with the same algorithm."""
     return {
-        series(own, each): [series(other, each) for other in CONTENDERS[2:]]
-        for own in (TOLD, UNTOLD)
+        series(own, each): [series(other, each) for other in CONTENDERS[len(OWN) :]]
+        for own in OWN
         for each in ALGORITHMS
     }
 

@@ -88,6 +88,9 @@ class Xftp(Flow):
     """--json: xftp's report of each file, which costs it a round trip; False where the time of the
     whole command counts, and then there is no other."""
 
+    known: bool = False
+    """--assume-xftpd: the client knows what the server is, and spares the greeting's round trip."""
+
     mirror: bool = False
     """The directory of the files by `xftp mirror`, not each by its name; without a report."""
 

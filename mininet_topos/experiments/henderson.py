@@ -31,10 +31,16 @@ WINDOW_BYTES = 240 * 1024
 RTTS_MS = (10, 20, 100, 200, 300, 600)
 """Topology 2."""
 
+SHORTEST_RTT_S = 0.01
+"""Of all three topologies, while nothing waits."""
+
 WARM_UP_S = 15.0
 DURATION_S = 135.0
 QUICK_DURATION_S = 60.0
 """The text does not tell how long it simulated; it took the mean of about fifty runs."""
+
+SAMPLE_S = 1.0
+"""Few: each of the seven senders has a recorder of its own."""
 
 STANDARD = Sockets(congestion="xftp_reno97")
 WEB = "web"
@@ -65,6 +71,15 @@ def red(limit_packets: int = 50) -> Red:
 def fifo(limit_packets: int = 50) -> Queue:
     """Give a drop-tail queue."""
     return Queue(packets=limit_packets)
+
+
+def waiting_s(queue: Queue | Red, rate_bps: float) -> float:
+    """Give about how long a packet waits in a queue that long transfers keep busy.
+
+    That is RED's lower threshold, or half of a FIFO: what a window that is halved leaves of it.
+    """
+    packets = queue.min_packets if isinstance(queue, Red) else (queue.packets or 0) / 2
+    return packets * 8 * PACKET_BYTES / rate_bps
 
 
 def flow_name(rtt_ms: int) -> str:
@@ -197,7 +212,8 @@ def point(
             flows=flows,
             seconds=(QUICK_DURATION_S if quick else DURATION_S) + 4,
             packets_per_s=900.0 * hops,
-            sample_interval_s=0.5,
+            path_rtt_s=SHORTEST_RTT_S + waiting_s(queue, BOTTLENECK_BPS),
+            sample_interval_s=SAMPLE_S,
         ),
     )
 

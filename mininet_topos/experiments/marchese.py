@@ -11,14 +11,14 @@ grows by K per ACK, and gets an ACK for every second segment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..tcp_settings import TcpSettings, nineties
 from .flows import Crowd, Sockets
 from .measures import Metric, queue_drops
 from .outcome import Outcome
-from .spec import Point, Scenario
+from .spec import Point, Published, Scenario
 
 KB = 1024
 
@@ -40,7 +40,10 @@ SHORT_BYTES = 104_300
 """H = 100 kbytes: time by throughput of table 5."""
 
 LONG, SHORT = "2.8 MB", "100 KB"
-FILES = {LONG: LONG_BYTES, SHORT: SHORT_BYTES}
+FILES = {SHORT: SHORT_BYTES, LONG: LONG_BYTES}
+
+REFERENCE_PLACE = 1
+"""Where it stands on axes of what slow start is changed by: it is not."""
 
 BEST_BUFFER_BYTES = 320 * KB
 REFERENCE_BUFFER_BYTES = 64 * KB
@@ -127,24 +130,43 @@ def point(
     )
 
 
-def against_reference(
-    tunings: Iterable[tuple[float, Tuning]], files: Iterable[str]
+def both_files(
+    tunings: Iterable[tuple[float, Tuning]], left_out: Collection[tuple[str, float]] = ()
 ) -> tuple[Point, ...]:
-    """Give a transfer of each file by each TCP, at its place, and by the reference at 1."""
+    """Give a transfer of each file by each TCP, at its place, and by the reference at 1.
+
+    left_out: series and places that are not run.
+    """
     places = list(tunings)
     return tuple(
-        point(series, x, tuning, size_bytes=FILES[name])
-        for name in files
+        point(series, x, tuning, size_bytes=size_bytes)
+        for name, size_bytes in FILES.items()
         for series, x, tuning in (
-            (reference_of(name), 1.0, REFERENCE),
+            (reference_of(name), REFERENCE_PLACE, REFERENCE),
             *((name, x, tuning) for x, tuning in places),
         )
+        if (series, x) not in left_out
     )
 
 
 def reference_of(file: str) -> str:
     """Name the series of a file's transfer by the reference."""
     return f"{file}, reference"
+
+
+def published_times(short: Mapping[int, float], long: Mapping[int, float]) -> tuple[Published, ...]:
+    """Give the text's times of both files by place, and those of the reference."""
+    by_series: dict[str, Mapping[int, float]] = {
+        reference_of(SHORT): {REFERENCE_PLACE: 4.42},
+        reference_of(LONG): {REFERENCE_PLACE: 49.21},
+        SHORT: short,
+        LONG: long,
+    }
+    return tuple(
+        Published(metric="time", series=series, x=x, value=value)
+        for series, times in by_series.items()
+        for x, value in times.items()
+    )
 
 
 def crowds(tunings: Iterable[tuple[str, Tuning]], counts: Iterable[int]) -> tuple[Point, ...]:

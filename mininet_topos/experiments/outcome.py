@@ -113,7 +113,10 @@ class Outcome:
     """Topology, addresses, offloads, sysctls, as the lab describes itself."""
 
     kept_up: bool = True
-    """Whether every emulator kept to its times; a run that says no is not judged."""
+    """Whether emulators and hosts kept to their times; a run that says no is not judged."""
+
+    hosts_late_s: float = 0.0
+    """By how much 95% of the samples of each sending host's record were no later than due."""
 
     alone: bool = False
     """Whether it was run again by itself after a neighbour had disturbed it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..tcp_settings import TcpSettings, nineties
 from .flows import Bulk, Sockets
-from .henderson import PACKET_BYTES, SEGMENT_BYTES, WINDOW_BYTES
+from .henderson import PACKET_BYTES, SEGMENT_BYTES, WINDOW_BYTES, fifo, waiting_s
 from .measures import Metric, queue_drops, retransmits
 from .outcome import Outcome
 from .spec import Figure, Point, Scenario
@@ -16,6 +16,10 @@ GOODPUT_KBPS = SATELLITE_BPS * SEGMENT_BYTES / PACKET_BYTES / 1000
 RTTS_MS = (20, 50, 100, 200, 400, 600)
 SATELLITE, COMPETITOR = "satellite", "competitor"
 STANDARD = Sockets(congestion="xftp_reno97")
+
+TRANSIT_BPS = 10e6
+TRANSIT_RTT_S = 0.02
+"""Of the competitor."""
 
 TRANSIT_PACKETS_PER_S = 4500.0
 """10 Mbit/s and its ACKs, over two links."""
@@ -42,13 +46,19 @@ def point(
     others: tuple[Bulk, ...] = (),
 ) -> Point:
     """Give one transfer over the satellite link, by itself or beside others."""
+    queue = fifo(QUEUE_PACKETS)
+    path_rtt_s = rtt_ms / 1000 + waiting_s(queue, SATELLITE_BPS)
+    if others:
+        path_rtt_s = min(path_rtt_s, TRANSIT_RTT_S + waiting_s(queue, TRANSIT_BPS))
     return Point(
         series=series,
         x=rtt_ms,
         scenario=Scenario(
             topology="henderson_testbed",
             parameters={
-                "queue": QUEUE_PACKETS,
+                "queue": queue,
+                "transit_queue": queue,
+                "background_rtt_s": TRANSIT_RTT_S,
                 "rtt_s": rtt_ms / 1000,
                 "satellite_bps": SATELLITE_BPS,
             },
@@ -56,6 +66,7 @@ def point(
             flows=(flow, *others),
             seconds=seconds,
             packets_per_s=TRANSIT_PACKETS_PER_S if others else 600.0,
+            path_rtt_s=path_rtt_s,
         ),
     )
 

@@ -119,7 +119,7 @@ def _problems(results: Results) -> tuple[str, ...]:
         if outcome.error:
             problems.append(f"{where}: {outcome.error}")
         elif not outcome.kept_up:
-            problems.append(f"{where}: the emulator was late; not judged")
+            problems.append(f"{where}: links or hosts were late; not judged")
     return tuple(problems)
 
 
@@ -139,6 +139,8 @@ def _facts(judged: Judged) -> dict[str, str]:
     links = [link for outcome in usable for link in outcome.links.values()]
     if links:
         facts["emulator"] = _lateness(links)
+        late_s = max(outcome.hosts_late_s for outcome in usable)
+        facts["hosts"] = f"95% of each record's samples were at most {1000 * late_s:.0f} ms late"
     settings = _settings(usable[0].lab) if usable else ""
     if settings:
         facts["namespaces"] = settings
@@ -168,8 +170,9 @@ def _settings(lab: Mapping[str, Any]) -> str:
 
 
 def deviations(judged: Judged) -> tuple[str, ...]:
-    """Give what differs from the source: the experiment's own, then those of the TCP settings."""
-    found = dict.fromkeys(judged.results.deviations)
+    """Give what differs from the source: the row's own, as its rules today's, then those of the
+    TCP settings that it ran with."""
+    found = dict.fromkeys(judged.experiment.deviations)
     for outcome in judged.results.outcomes:
         for host in outcome.lab.get("hosts", {}).values():
             found |= dict.fromkeys(host.get("deviations", ()))

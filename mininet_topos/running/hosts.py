@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from ..errors import ExperimentError, MissingToolError
 
 READY_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 10.0
+STOP_TIMEOUT_S = 30.0
+"""On a busy machine a Python program takes seconds to end."""
 
 _PROJECT = Path(__file__).parents[2]
 
@@ -72,7 +73,12 @@ class Process:
         self.started_s = time.monotonic()
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             self._process = host.popen(
-                list(argv), env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
+                list(argv),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=False,  # the worker's, which has its priority
             )
         self.ended_s: float | None = None
         # A thread that waits notes the end at once and takes no time from the emulators.

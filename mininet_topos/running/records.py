@@ -44,6 +44,15 @@ class Recorder:
         for process in self._processes:
             process.stop()
 
+    def end(self) -> float:
+        """End the processes; give the seconds by which 95% of a host's samples were no later.
+
+        Of several hosts the latest counts. Raises ExperimentError.
+        """
+        self.stop()
+        reports = [process.last_report() for process in self._processes]
+        return max((float(each["late_95_s"]) for each in reports), default=0.0)
+
     def histories(self, began_s: float) -> dict[str, list[list[float]]]:
         """Give each flow's rows, times since `began_s`. Raises ExperimentError."""
         found: dict[str, list[list[float]]] = {}

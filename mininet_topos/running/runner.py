@@ -1,6 +1,6 @@
 """The parent of all runs: a worker process per run, as many at once as do not disturb each other.
 
-Every run's emulators say whether they kept to their times. A run whose emulators did not is done
+Every run says whether its emulators and hosts kept to their times. One whose did not is done
 again, alone, when all others are done; if it is late even then it stays in the results, marked, and
 is not judged.
 """
@@ -71,6 +71,9 @@ class Plan:
     at_once: int | None = None
     """Runs at once at most; None: what the cores allow."""
 
+    missing: bool = False
+    """Only runs that the directory has no usable outcome of: failed, late, interrupted, new."""
+
     def jobs(self) -> list[Job]:
         """Give every run of every experiment."""
         return [
@@ -80,13 +83,18 @@ class Plan:
             for repeat in range(self.repeats)
         ]
 
+    def wanted(self) -> list[Job]:
+        """Give the runs that are to be done now. Raises ResultsError."""
+        usable = kept(self) if self.missing else {}
+        return [job for job in self.jobs() if _key(job) not in usable]
+
     def capacity(self) -> Capacity[Job]:
         """Give what may run side by side on this machine."""
         return Capacity(USABLE_SHARE * (os.cpu_count() or 1), self.at_once)
 
     def expected_s(self) -> float:
         """Give how long it takes here, about."""
-        return makespan_s(self.jobs(), self.capacity())
+        return makespan_s(self.wanted(), self.capacity())
 
 
 class Watcher:
@@ -160,13 +168,20 @@ class Run:
             self._write_incomplete()
 
     def _jobs(self) -> list[Job]:
-        jobs = self.plan.jobs()
-        for job in jobs:
+        """Give what is to be run; what is kept is taken into the outcomes."""
+        usable = kept(self.plan) if self.plan.missing else {}
+        waiting, sizes = [], dict[str, int]()
+        for job in self.plan.jobs():
             name = job.order.experiment
-            place = self._left.get(name, 0)
+            place = sizes.get(name, 0)
+            sizes[name] = place + 1
+            if (outcome := usable.get(_key(job))) is not None:
+                self.outcomes.setdefault(name, {})[place] = outcome
+                continue
+            waiting.append(job)
             self._places[job] = (name, place)
-            self._left[name] = place + 1
-        return jobs
+            self._left[name] = self._left.get(name, 0) + 1
+        return waiting
 
     def _take(self, job: Job, outcome: Outcome) -> Job | None:
         """Keep an outcome; give the job that repeats it alone if it was late among others."""
@@ -174,7 +189,7 @@ class Run:
         # One that was late is kept too, marked so, until it has been done again.
         self.outcomes.setdefault(name, {})[place] = replace(outcome, alone=job.alone)
         if not outcome.error and not outcome.kept_up and not job.alone:
-            self.watcher.again(job, worst(outcome.links))
+            self.watcher.again(job, worst(outcome.links, outcome.hosts_late_s))
             again = replace(job, alone=True)
             self._places[again] = self._places[job]
             return again
@@ -182,17 +197,21 @@ class Run:
         if outcome.error and not outcome.left_out:
             self.failures.append(f"{job.title}: {outcome.error}")
         elif not outcome.error and not outcome.kept_up:
-            self.failures.append(f"{job.title}: the emulator could not keep up, even alone")
+            self.failures.append(f"{job.title}: links or hosts were late, even alone")
         self._left[name] -= 1
         if self._left[name] == 0:
             self._write(name, complete=True)
         return None
 
     def _write_incomplete(self) -> None:
-        """After Ctrl-C: keep what is whole of experiments that were begun and have no result."""
+        """After Ctrl-C: keep what is whole of experiments that were begun and have no result.
+
+        With --missing that is more than they had.
+        """
         for name, left in self._left.items():
             path = self.plan.directory / f"{name}.json"
-            if left and self.outcomes.get(name) and not path.exists():
+            fresh = self.plan.missing or not path.exists()
+            if left and self.outcomes.get(name) and fresh:
                 self._write(name, complete=False)
 
     def _write(self, name: str, *, complete: bool) -> None:
@@ -212,6 +231,32 @@ class Run:
             extra={"seed": self.plan.seed},
         )
         self.watcher.wrote(results.write(self.plan.directory, stored))
+
+
+Key = tuple[str, str, float, int, int]
+"""Experiment, series, x, repeat, seed: one run."""
+
+
+def _key(job: Job) -> Key:
+    order = job.order
+    return order.experiment, job.series, job.x, order.repeat, order.seed
+
+
+def kept(plan: Plan) -> dict[Key, Outcome]:
+    """Read the usable outcomes that the plan's directory has of its rows.
+
+    Those of quick runs are others than those of whole ones. Raises ResultsError.
+    """
+    found: dict[Key, Outcome] = {}
+    for experiment in plan.experiments:
+        path = plan.directory / f"{experiment.name}.json"
+        stored = results.read(path) if path.exists() else None
+        if stored is None or stored.quick != plan.quick:
+            continue
+        for each in stored.outcomes:
+            if each.usable:
+                found[experiment.name, each.series, each.x, each.repeat, each.seed] = each
+    return found
 
 
 def check_machine(experiments: Sequence[Experiment]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,10 @@ from mininet_topos.running import runner
 from .running.support import outcome, results
 
 
-def test_list_shows_every_row_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_every_row_with_its_source(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist's workers have it
     assert cli.main(["list"]) == 0
     printed = capsys.readouterr().out
     for name, experiment in experiments().items():
@@ -80,3 +85,22 @@ def test_ctrl_c_says_so(
     monkeypatch.setattr(runner.Run, "execute", interrupted)
     assert cli.main(["run", "A8", "--results", str(tmp_path)]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_sigterm_ends_a_run_that_a_script_has_put_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a one is started with SIGINT ignored."""
+
+    def killed(run: runner.Run) -> list[str]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(20)  # the signal ends it
+        raise AssertionError("SIGTERM was not heard")
+
+    monkeypatch.setattr(runner.Run, "execute", killed)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert cli.main(["run", "A8", "--results", str(tmp_path)]) == 130
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

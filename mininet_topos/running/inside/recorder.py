@@ -10,6 +10,7 @@ The kernel tells by NETLINK_SOCK_DIAG (sock_diag(7)).
 from __future__ import annotations
 
 import json
+import math
 import signal
 import socket
 import sys
@@ -82,13 +83,18 @@ def parse(arguments: Sequence[str]) -> dict[str, tuple[int, int]]:
     return flows
 
 
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Give the value that so many percent of them do not exceed."""
+    return sorted(values)[math.ceil(percent / 100 * len(values)) - 1]
+
+
 def main() -> int:
     """Record until SIGTERM, which is waited for instead of sleeping."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     interval_s = float(sys.argv[1])
     flows = parse(sys.argv[2:])
     sums = {name: Sums() for name in flows}
-    samples, latest_s = 0, 0.0
+    late_s: list[float] = []
     with DiagSocket() as diagnostics:
         say("ready")
         next_s = time.monotonic()
@@ -102,11 +108,11 @@ def main() -> int:
             for name, each in sums.items():
                 if each.windows:
                     say(json.dumps([name, *each.row(now_s)]))
-            samples, latest_s = samples + 1, max(latest_s, now_s - next_s)
+            late_s.append(now_s - next_s)
             next_s += interval_s
             wait_s = max(0.0, next_s - time.monotonic())
             ended = signal.sigtimedwait({signal.SIGTERM}, wait_s) is not None
-    report({"samples": samples, "latest_s": latest_s})
+    report({"samples": len(late_s), "latest_s": max(late_s), "late_95_s": percentile(late_s, 95)})
     return 0
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from ...errors import ExperimentError
-from ...experiments.flows import AnyFlow, BlockingStripes, Bulk, Crowd, Datagrams, WebLoad
+from ...experiments.flows import BlockingStripes, Bulk, Crowd, Datagrams, WebLoad
 from ...experiments.outcome import FlowOutcome
 from ..hosts import Process, module
 from .base import Program
@@ -20,14 +20,17 @@ class _Pair(Program):
     """Two ends of one of the modules of `inside`: the one that listens and the one that calls."""
 
     module_name: ClassVar[str]
-    listens: ClassVar[str]
-    calls: ClassVar[str]
+    listens: ClassVar[str] = "receive"
+    calls: ClassVar[str] = "send"
     listener_is_receiver: ClassVar[bool] = True
+    parameters: ClassVar[tuple[str, ...]] = ()
+    """Fields of the flow that both ends are told."""
+
     listener: Process
 
     def told(self) -> dict[str, Any]:
         """Give what both ends are told besides address, port and socket settings."""
-        raise NotImplementedError
+        return {name: getattr(self.flow, name) for name in self.parameters}
 
     def _command(self, end: str) -> list[str]:
         host = self.receiver if self.listener_is_receiver else self.sender
@@ -55,81 +58,76 @@ class _Pair(Program):
         return self.listener.last_report(), client.last_report()
 
 
-class BulkProgram(_Pair):
+class _TransferProgram(_Pair):
+    """A pair that moves a size, or for a time."""
+
+    flow: Bulk | Crowd | BlockingStripes
+
+    def expected_bytes(self) -> int | None:
+        """Give what is to arrive; None: as much as does in the flow's time."""
+        return self.flow.size_bytes
+
+    def finish(self, began_s: float) -> FlowOutcome:
+        """Take the receiver's count. Raises ExperimentError if anything is missing."""
+        received, sent = self._reports()
+        expected, arrived = self.expected_bytes(), received["bytes"]
+        if expected is not None and not self.flow.background and arrived != expected:
+            raise ExperimentError(f"{self.flow.name}: {arrived:,} of {expected:,} bytes arrived")
+        return self.result(
+            began_s,
+            data_s=self.data_s(received, sent),
+            received_bytes=arrived,
+            report=self.report(received, sent),
+        )
+
+    def data_s(self, received: dict[str, Any], sent: dict[str, Any]) -> float:
+        """Give the time of the data from both ends' reports."""
+        return float(received["seconds"])
+
+    def report(self, received: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
+        """Give what is kept of both ends' reports."""
+        return {"receiver": received, "sender": sent}
+
+
+class BulkProgram(_TransferProgram):
     """One connection of plain TCP."""
 
     kind: ClassVar[str] = "Bulk"
     module_name = "bulk"
-    listens, calls = "receive", "send"
+    parameters = ("size_bytes", "duration_s", "window_bytes")
     flow: Bulk
 
-    def told(self) -> dict[str, Any]:
-        """Give size or duration, and window."""
-        names = ("size_bytes", "duration_s", "window_bytes")
-        return {name: getattr(self.flow, name) for name in names}
 
-    def finish(self, began_s: float) -> FlowOutcome:
-        """Take the receiver's count."""
-        received, sent = self._reports()
-        _check_all(self.flow, self.flow.size_bytes, received["bytes"])
-        return self.result(
-            began_s,
-            data_s=received["seconds"],
-            received_bytes=received["bytes"],
-            report={"receiver": received, "sender": sent},
-        )
-
-
-class CrowdProgram(_Pair):
-    """Independent transfers at once."""
-
-    kind: ClassVar[str] = "Crowd"
-    module_name = "crowd"
-    listens, calls = "receive", "send"
-    flow: Crowd
-
-    def told(self) -> dict[str, Any]:
-        """Give the transfers' number, size and window."""
-        names = ("size_bytes", "transfers", "window_bytes")
-        return {name: getattr(self.flow, name) for name in names}
-
-    def finish(self, began_s: float) -> FlowOutcome:
-        """Count each transfer from the sender's connection to the receiver's last byte."""
-        received, sent = self._reports()
-        _check_all(self.flow, self.flow.size_bytes * self.flow.transfers, received["bytes"])
-        begins, ends = sent["established_s"], received["arrived_s"]
-        each_s = [ends[port] - begins[port] for port in begins if port in ends]
-        return self.result(
-            began_s,
-            data_s=max(ends.values()) - min(begins.values()) if each_s else 0.0,
-            received_bytes=received["bytes"],
-            report={"transfers_s": each_s},
-        )
-
-
-class BlockingProgram(_Pair):
+class BlockingProgram(_TransferProgram):
     """XFTP of 1996."""
 
     kind: ClassVar[str] = "BlockingStripes"
     module_name = "stripes"
-    listens, calls = "receive", "send"
+    parameters = ("size_bytes", "connections", "chunk_bytes")
     flow: BlockingStripes
 
-    def told(self) -> dict[str, Any]:
-        """Give size, connections and chunk."""
-        names = ("size_bytes", "connections", "chunk_bytes")
-        return {name: getattr(self.flow, name) for name in names}
 
-    def finish(self, began_s: float) -> FlowOutcome:
-        """Take the receiver's count."""
-        received, sent = self._reports()
-        _check_all(self.flow, self.flow.size_bytes, received["bytes"])
-        return self.result(
-            began_s,
-            data_s=received["seconds"],
-            received_bytes=received["bytes"],
-            report={"receiver": received, "sender": sent},
-        )
+class CrowdProgram(_TransferProgram):
+    """Independent transfers at once; each from the sender's connection to the last byte."""
+
+    kind: ClassVar[str] = "Crowd"
+    module_name = "crowd"
+    parameters = ("size_bytes", "transfers", "window_bytes")
+    flow: Crowd
+
+    def expected_bytes(self) -> int:
+        """Give the size of them all."""
+        return self.flow.size_bytes * self.flow.transfers
+
+    def data_s(self, received: dict[str, Any], sent: dict[str, Any]) -> float:
+        """Give the time from the first connection to the last byte of all."""
+        begins, ends = sent["established_s"], received["arrived_s"]
+        return float(max(ends.values()) - min(begins.values()))
+
+    def report(self, received: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
+        """Give the time of each transfer."""
+        begins, ends = sent["established_s"], received["arrived_s"]
+        return {"transfers_s": [ends[port] - begins[port] for port in begins if port in ends]}
 
 
 class WebProgram(_Pair):
@@ -169,13 +167,8 @@ class DatagramsProgram(_Pair):
 
     kind: ClassVar[str] = "Datagrams"
     module_name = "datagrams"
-    listens, calls = "receive", "send"
+    parameters = ("packets", "packet_bytes", "packets_per_s", "echo")
     flow: Datagrams
-
-    def told(self) -> dict[str, Any]:
-        """Give number, size and pace."""
-        names = ("packets", "packet_bytes", "packets_per_s", "echo")
-        return {name: getattr(self.flow, name) for name in names}
 
     def finish(self, began_s: float) -> FlowOutcome:
         """Take what the receiver saw: losses are what is measured, and no error."""
@@ -193,8 +186,3 @@ def _await_end(process: Process) -> None:
     deadline_s = time.monotonic() + _DRAIN_TIMEOUT_S
     while process.poll() is None and time.monotonic() < deadline_s:
         time.sleep(0.02)
-
-
-def _check_all(flow: AnyFlow, size_bytes: int | None, received: int) -> None:
-    if size_bytes is not None and not flow.background and received != size_bytes:
-        raise ExperimentError(f"{flow.name}: {received:,} of {size_bytes:,} bytes arrived")

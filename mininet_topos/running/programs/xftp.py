@@ -47,6 +47,7 @@ class XftpProgram(Program):
         command = [find("xftp"), "mirror" if self.flow.mirror else self.flow.direction]
         command += ["--json"] if self.flow.report else []
         command += ["-n", str(self.flow.connections or "auto")]
+        command += ["--assume-xftpd"] if self.flow.known else []
         command += _options(self.flow.sockets)
         if self.flow.mirror:
             command += [url, str(self.targets)] if self.gets else [str(self.sources), url]
@@ -74,6 +75,7 @@ class XftpProgram(Program):
                 report={"notices": notices},
             )
         reports = [json.loads(line) for line in client.said().splitlines()]
+        self._check_connections(reports, notices)
         report: dict[str, Any] = {"files": reports, "notices": notices}
         return self.result(
             began_s,
@@ -81,6 +83,15 @@ class XftpProgram(Program):
             received_bytes=sum(each["bytes"] for each in reports),
             report=report if len(reports) <= _MOST_REPORTS else {"notices": notices},
         )
+
+    def _check_connections(self, reports: list[dict[str, Any]], notices: str) -> None:
+        """Raise ExperimentError if a file came over fewer connections than the row is about."""
+        made = len(reports[0]["connections"])
+        if self.flow.files == 1 and made < self.flow.connections:
+            raise ExperimentError(
+                f"{self.flow.name}: {made} of {self.flow.connections} connections were made: "
+                f"{notices or 'xftp does not say why'}"
+            )
 
     def _names(self) -> list[str]:
         return [f"file{number}" for number in range(self.flow.files)]

@@ -77,7 +77,7 @@ def test_a_crowd_is_one_flow_with_the_window_of_its_tuning() -> None:
 
 
 def test_each_file_has_its_reference() -> None:
-    points = marchese.against_reference([(2, by_k(2))], (marchese.SHORT, marchese.LONG))
+    points = marchese.both_files([(2, by_k(2))])
     assert [(each.series, each.x) for each in points] == [
         ("100 KB, reference", 1),
         ("100 KB", 2),

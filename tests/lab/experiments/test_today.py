@@ -63,6 +63,9 @@ def test_only_xftp_is_told_the_rate() -> None:
     told, untold = (today.flow(name, link, 1) for name in (today.TOLD, today.UNTOLD))
     assert isinstance(told, Xftp) and told.sockets.rate_bps == 50e6
     assert isinstance(untold, Xftp) and untold.sockets.rate_bps is None
+    known = today.flow(today.KNOWN, link, 1)
+    assert isinstance(known, Xftp) and known.sockets.rate_bps == 50e6
+    assert (known.known, told.known, untold.known) == (True, False, False)
     other = today.flow("lftp pget -n 8", link, 1)
     assert isinstance(other, Tool) and (other.program, other.connections) == ("lftp-pget", 8)
 
@@ -70,7 +73,7 @@ def test_only_xftp_is_told_the_rate() -> None:
 def test_every_transfer_of_f1_is_compared_with_all_others_of_its_size() -> None:
     for own, others in f1.rivals().items():
         who, size, _ = own.split(", ")
-        assert who in (today.TOLD, today.UNTOLD)
+        assert who in today.OWN
         assert {other.split(", ")[1] for other in others} == {size}
         assert {other.split(", ")[0] for other in others} == set(today.COMMANDS)
 

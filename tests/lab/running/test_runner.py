@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,8 @@ class Notes(Watcher):
 
 
 def outcome_of(job: Job, **more: object) -> Outcome:
-    return Outcome(series=job.series, x=job.x, repeat=job.order.repeat, **more)  # type: ignore[arg-type]
+    order = job.order
+    return Outcome(series=job.series, x=job.x, repeat=order.repeat, seed=order.seed, **more)  # type: ignore[arg-type]
 
 
 def plan(directory: Path, name: str = "A2", repeats: int = 1) -> Plan:
@@ -43,7 +45,7 @@ def plan(directory: Path, name: str = "A2", repeats: int = 1) -> Plan:
 def made_up(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Job], Outcome]], None]:
     """Replace the workers."""
 
-    def replace(work: Callable[[Job], Outcome]) -> None:
+    def put_in(work: Callable[[Job], Outcome]) -> None:
         async def run_job(job: Job) -> Outcome:
             await asyncio.sleep(0)
             return work(job)
@@ -52,7 +54,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Job], Outcom
         monkeypatch.setattr(runner, "check_machine", lambda experiments: None)
         monkeypatch.setattr(runner, "_algorithms", lambda plan: frozenset())
 
-    return replace
+    return put_in
 
 
 def test_a_real_worker_gives_its_outcome(tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ def test_one_that_is_late_even_alone_is_kept_and_told(
 ) -> None:
     made_up(lambda job: outcome_of(job, kept_up=job.x != 8))
     failures = Run(plan(tmp_path), Notes()).execute()
-    assert failures == ["A2 XFTP 8 (again, alone): the emulator could not keep up, even alone"]
+    assert failures == ["A2 XFTP 8 (again, alone): links or hosts were late, even alone"]
     assert not results.read(tmp_path / "A2.json").outcomes[2].usable
 
 
@@ -118,6 +120,56 @@ def test_an_interrupted_plan_keeps_what_is_whole(
         Run(plan(tmp_path), Notes()).execute()
     kept = list(tmp_path.glob("*.json"))
     assert all(not results.read(path).complete for path in kept)
+
+
+def test_what_is_missing_is_run_and_what_was_in_time_is_kept(
+    tmp_path: Path, made_up: Callable[[Callable[[Job], Outcome]], None]
+) -> None:
+    made_up(lambda job: outcome_of(job, kept_up=job.x != 8, error="no" if job.x == 4 else ""))
+    Run(plan(tmp_path), Notes()).execute()
+    made_up(lambda job: outcome_of(job, values={"second": 1.0}))
+    again, notes = replace(plan(tmp_path), missing=True), Notes()
+    assert [job.x for job in again.wanted()] == [4, 8]
+    assert Run(again, notes).execute() == []
+    assert sorted(notes.lines) == ["started A2 XFTP 4", "started A2 XFTP 8", "wrote A2.json"]
+    written = results.read(tmp_path / "A2.json")
+    assert [(o.x, bool(o.values)) for o in written.outcomes] == [
+        (1, False),
+        (4, True),
+        (8, True),
+        (12, False),
+    ]
+    assert written.complete
+    assert Run(again, Notes()).execute() == []
+    assert again.wanted() == []
+
+
+def test_runs_of_another_kind_are_all_missing(
+    tmp_path: Path, made_up: Callable[[Callable[[Job], Outcome]], None]
+) -> None:
+    made_up(outcome_of)
+    Run(plan(tmp_path), Notes()).execute()
+    for other in ({"quick": False}, {"seed": 2}):
+        again = replace(plan(tmp_path), missing=True, **other)  # type: ignore[arg-type]
+        assert again.wanted() == again.jobs()
+
+
+def test_an_interrupted_search_for_the_missing_loses_nothing(
+    tmp_path: Path, made_up: Callable[[Callable[[Job], Outcome]], None]
+) -> None:
+    made_up(lambda job: outcome_of(job, error="no" if job.x in (4, 8) else ""))
+    Run(plan(tmp_path), Notes()).execute()
+
+    def work(job: Job) -> Outcome:
+        if job.x == 4:
+            raise KeyboardInterrupt
+        return outcome_of(job)
+
+    made_up(work)
+    with pytest.raises(KeyboardInterrupt):
+        Run(replace(plan(tmp_path), missing=True), Notes()).execute()
+    usable = {o.x for o in results.read(tmp_path / "A2.json").outcomes if o.usable}
+    assert {1, 12} <= usable
 
 
 def test_a_worker_that_dies_is_a_failed_run(

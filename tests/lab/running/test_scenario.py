@@ -124,6 +124,7 @@ def test_the_outcome_has_what_is_needed_to_judge_it(mixture: Outcome) -> None:
     assert len(mixture.queues["satellite"]["forward"]) > 10
     assert mixture.lab["hosts"]["server"]["tcp"]["congestion_control"] == "cubic"
     assert mixture.seed == 7
+    assert mixture.hosts_late_s > 0
     json.dumps(mixture.as_json(), allow_nan=False)
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from mininet_topos.emulator.counters import LinkCounters, WayCounters
 from mininet_topos.errors import ExperimentError
-from mininet_topos.experiments.flows import Bulk
+from mininet_topos.experiments.flows import Bulk, Sockets
 from mininet_topos.experiments.spec import Scenario
 from mininet_topos.link_presets import hts_geo, leo
-from mininet_topos.running.lateness import kept_up, worst
-from mininet_topos.running.scenario import _supervise, link_spec
+from mininet_topos.running.lateness import hosts_kept_up, kept_up, worst
+from mininet_topos.running.scenario import _supervise, goes_by_loss, link_spec
 
 
 class Fake:
@@ -67,11 +67,11 @@ def test_acknowledgments_are_left_out_on_the_way_back_only() -> None:
     assert link_spec(hts_geo(), scenario()) == hts_geo()
 
 
-def counters(**more: Any) -> LinkCounters:
+def counters(unread_s: float = 0.0, **more: Any) -> LinkCounters:
     names = WayCounters.__dataclass_fields__
     way = WayCounters(**{name: 0 for name in names} | more)
     calm = WayCounters(**{name: 0 for name in names})
-    return LinkCounters(0.0, 1.0, calm, way, 0.0, 0.0, "normal")
+    return LinkCounters(0.0, 1.0, calm, way, unread_s, 0.0, "normal")
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,47 @@ def counters(**more: Any) -> LinkCounters:
         (leo(), {"most_lateness_s": 0.003}, False),
         (hts_geo(), {"mean_lateness_s": 0.0006}, False),
         (hts_geo(), {"device_drops": 1}, False),
+        (hts_geo(), {"late_packets": 20, "packets_out": 2000}, True),
+        (hts_geo(), {"late_packets": 21, "packets_out": 2000}, False),
+        (hts_geo(), {"late_packets": 10, "packets_out": 200}, True),  # few in any case
+        (hts_geo(), {"late_packets": 11, "packets_out": 200}, False),
+        (hts_geo(), {"unread_s": 0.029}, True),
+        (hts_geo(), {"unread_s": 0.031}, False),
     ],
 )
 def test_lateness_is_judged_by_the_round_trip_time(
     spec: Any, late: dict[str, float], good: bool
 ) -> None:
     assert kept_up(spec, counters(**late)) is good
+
+
+def test_where_no_sender_goes_by_delays_a_pause_may_be_longer() -> None:
+    late = counters(most_lateness_s=0.119)  # 20% of 600 ms are 120
+    assert not kept_up(hts_geo(), late)
+    assert kept_up(hts_geo(), late, by_loss=True)
+    assert not kept_up(hts_geo(), counters(most_lateness_s=0.121), by_loss=True)
+    assert kept_up(leo(), counters(most_lateness_s=0.099), by_loss=True)  # half a time-out
+    assert not kept_up(leo(), counters(most_lateness_s=0.101), by_loss=True)
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "by_loss"),
+    [
+        (("xftp_reno97",), True),
+        (("xftp_reno97", "xftp_crate"), True),
+        (("xftp_reno97", "cubic"), False),
+        (("xftp_rented",), False),
+        (("",), False),
+    ],
+)
+def test_what_goes_by_losses_is_known_by_its_algorithm(
+    algorithms: tuple[str, ...], by_loss: bool
+) -> None:
+    flows = tuple(
+        Bulk(name=f"b{number}", size_bytes=1, sockets=Sockets(congestion=name))
+        for number, name in enumerate(algorithms)
+    )
+    assert goes_by_loss(Scenario(topology="leo", flows=flows, seconds=1)) is by_loss
 
 
 def test_lateness_is_judged_by_the_path_where_that_is_longer() -> None:
@@ -99,9 +134,29 @@ def test_lateness_is_judged_by_the_path_where_that_is_longer() -> None:
     assert not kept_up(leo(), late, path_rtt_s=0.2)
 
 
+@pytest.mark.parametrize(
+    ("late_s", "path_rtt_s", "good"),
+    [(0.29, 0.0, True), (0.31, 0.0, False), (0.31, 0.7, True)],
+)
+def test_hosts_may_be_late_by_half_a_round_trip(
+    late_s: float, path_rtt_s: float, good: bool
+) -> None:
+    assert hosts_kept_up(late_s, [leo(), hts_geo()], path_rtt_s) is good  # 40 and 600 ms
+
+
+def test_hosts_on_short_paths_may_be_late_by_what_no_machine_is_free_of() -> None:
+    assert hosts_kept_up(0.09, [leo()])
+    assert not hosts_kept_up(0.11, [leo()])
+    assert hosts_kept_up(0.09, [])
+
+
 def test_lateness_is_told_in_words() -> None:
-    late = {"most_lateness_s": 0.0312, "mean_lateness_s": 0.0006, "device_drops": 2}
-    calm = {"most_lateness_s": 0.0, "mean_lateness_s": 0.0, "device_drops": 0}
-    told = worst({"satellite": {"forward": calm, "backward": late}})
-    assert told == "up to 31.2 ms late, 0.60 ms on the average, 2 unread"
-    assert worst({}).startswith("up to 0.0 ms")
+    names = ("most_lateness_s", "mean_lateness_s", "device_drops", "late_packets", "packets_out")
+    late = dict(zip(names, (0.0312, 0.0006, 2, 7, 900), strict=True))
+    calm = dict(zip(names, (0.0, 0.0, 0, 0, 100), strict=True))
+    told = worst({"satellite": {"forward": calm, "backward": late}}, 0.25)
+    assert told == (
+        "packets up to 31.2 ms late, 0.60 ms on the average, 7 of 1000 by more than 1 ms, "
+        "2 unread; 95% of the hosts' samples up to 250 ms"
+    )
+    assert worst({}).startswith("packets up to 0.0 ms")

@@ -14,6 +14,7 @@ from mininet_topos.experiments.flows import Bulk, Sockets, Xftp
 from mininet_topos.experiments.outcome import FlowOutcome
 from mininet_topos.experiments.spec import Scenario
 from mininet_topos.running.programs import Place, program_for
+from mininet_topos.running.programs.xftp import XftpProgram
 from mininet_topos.running.scenario import algorithms
 
 
@@ -68,3 +69,24 @@ def test_a_rate_wants_the_algorithm_that_starts_at_it() -> None:
     for flows, wanted in (((told, plain), {"xftp_rented"}), ((plain,), set())):
         scenario = Scenario(topology="hts_geo", flows=flows, seconds=1)
         assert algorithms(scenario) == wanted
+
+
+def test_more_connections_than_are_usual_are_made(tmp_path: Path) -> None:
+    outcome = run(Xftp(name="ftp", size_bytes=3_000_000, connections=12), tmp_path, 15)
+    assert len(outcome.report["files"][0]["connections"]) == 12
+
+
+def test_fewer_connections_than_asked_for_are_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that grants two."""
+    start = XftpProgram.start
+
+    def start_meanly(program: XftpProgram, host: Any, argv: list[str], name: str) -> Any:
+        if name == "xftpd":
+            argv[argv.index("-n") + 1] = "2"
+        return start(program, host, argv, name)
+
+    monkeypatch.setattr(XftpProgram, "start", start_meanly)
+    with pytest.raises(ExperimentError, match=r"2 of 3 connections .* 3 data connections asked"):
+        run(Xftp(name="ftp", size_bytes=300_000, connections=3), tmp_path, 14)
