@@ -42,8 +42,11 @@ MIN_BUFFER_BYTES = 16 * 1024
 MAX_BUFFER_BYTES = 64 * 1024 * 1024
 """Per connection and direction: 64 MiB carry a gigabit over a geostationary satellite twice."""
 
-BUFFERS_PER_WINDOW = 2
-"""Room for a window in flight and one that is being repaired or not yet read."""
+BUFFERS_PER_WINDOW = 4
+"""Room for a window in flight, and for one more for each round trip in which a lost segment, or its
+repeat that was lost too, keeps back what came behind it. With two, 50 Mbit/s over 600 ms fell by a
+quarter for a second or two whenever at 1% loss a repeat was lost; with four the link stayed full.
+"""
 
 UNSENT_S = 0.05
 MIN_UNSENT_BYTES = 16 * 1024
@@ -229,7 +232,7 @@ def tuning_for(link: Link, connections: int) -> SocketTuning:
 
 
 def buffer_bytes(link: Link, connections: int) -> int:
-    """Give each of N connections twice its part of rate x RTT, 16 KiB to 64 MiB."""
+    """Give each of N connections four times its part of rate x RTT, 16 KiB to 64 MiB."""
     size_bytes = round(BUFFERS_PER_WINDOW * link.window_bytes / connections)
     return min(max(size_bytes, MIN_BUFFER_BYTES), MAX_BUFFER_BYTES)
 

@@ -67,7 +67,7 @@ class Profile:
     def tuning(self, connections: int, direction: Direction) -> SocketTuning:
         """Give the settings of each of N data connections, the same on both ends.
 
-        Buffers of 2 x rate x RTT / N, pacing at rate / N, an initial window of rate x RTT / N,
+        Buffers of 4 x rate x RTT / N, pacing at rate / N, an initial window of rate x RTT / N,
         50 ms unsent; each within the bounds of `tuning.planning`.
         """
         tuning = tuning_for(self.link(direction), connections)

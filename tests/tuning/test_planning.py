@@ -122,7 +122,7 @@ def test_refused(values: dict[str, Any]) -> None:
 def test_each_connection_gets_its_part() -> None:
     link = Link(rate_bps=50e6, rtt_s=0.6)
     tuning = tuning_for(link, 8)
-    assert tuning.send_buffer_bytes == tuning.receive_buffer_bytes == 937_500
+    assert tuning.send_buffer_bytes == tuning.receive_buffer_bytes == 1_875_000
     assert tuning.pacing_rate_bps == 6.25e6
     assert tuning.initial_window_segments == 323
     assert tuning.notsent_lowat_bytes == 39_062

@@ -39,8 +39,8 @@ def test_names() -> None:
 
 def test_tuning_of_hts_geo() -> None:
     assert find("hts-geo").tuning(8, "download") == SocketTuning(
-        send_buffer_bytes=937_500,
-        receive_buffer_bytes=937_500,
+        send_buffer_bytes=1_875_000,
+        receive_buffer_bytes=1_875_000,
         initial_window_segments=323,
         pacing_rate_bps=6.25e6,
         notsent_lowat_bytes=39_062,

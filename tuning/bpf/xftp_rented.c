@@ -8,16 +8,17 @@
  * (Marchese 2001, section 1, and the thesis on TCP-ADaLR, chapter 4, name the want).
  *
  * The law. full = rate x base RTT, base RTT the least seen; the connection sends at share x rate,
- * paced, with at most share x full in flight (and a sixteenth and three segments more, for delayed
- * ACKs). It begins with share 1 and the handshake's RTT, and then, once per RTT:
+ * paced, with at most share x rate x (base RTT + slack) and three segments in flight: ACKs are
+ * delayed, and machines make them wait. It begins with share 1 and the handshake's RTT, and then,
+ * once per RTT, by the least RTT of the round:
  *   RTT near base, few losses       losses were errors: share grows by 1/8, to 1
  *   RTT grown, no loss              share shrinks by 1/8, to 1/4; below 1/4 one segment more
  *   RTT grown and loss, or more     congestion: share is halved, to 1/64 and four segments
  *   than one segment in eight lost
  *   time-out                        share is halved
- * Near means within base/8, but within 5 ms at least and 50 ms at most: for 30 s no RTT near base
+ * Near means within slack: base/8, but 5 ms at least and 50 ms at most. For 30 s no RTT near base
  * means that the path has changed, and base is the least of the last round.
- * The window never exceeds 17/16 of rate x base RTT + 3 segments, whatever happens.
+ * The window never exceeds rate x (base RTT + slack) + 3 segments, whatever happens.
  *
  * Rate: the parameter, or SO_MAX_PACING_RATE, which needs no map; headers included. Both may not
  * be set later than the connection. Without a rate it is Reno that counts acknowledged segments,
@@ -51,6 +52,7 @@ struct rented {
 	__u64 near_base_us;	/* when the RTT was last near base */
 	__u32 base_rtt_us;
 	__u32 round_rtt_us;	/* least of this round */
+	__u32 last_rtt_us;	/* least of the round before */
 	__u32 lost_before;	/* tp->lost as the round began */
 	__u32 delivered_before; /* tp->delivered likewise */
 	__u32 delivered_seen;	/* at the last ACK */
@@ -58,11 +60,21 @@ struct rented {
 	bool halved;		/* in this round already */
 };
 
+/* How much more than base the RTT may be before that counts as a queue. */
+static inline __u32 slack_us(const struct rented *own)
+{
+	return larger(smaller(own->base_rtt_us / 8, MOST_SLACK_US), LEAST_SLACK_US);
+}
+
 static inline bool near_base(const struct rented *own, __u32 rtt_us)
 {
-	__u32 slack_us = larger(smaller(own->base_rtt_us / 8, MOST_SLACK_US), LEAST_SLACK_US);
+	return rtt_us <= own->base_rtt_us + slack_us(own);
+}
 
-	return rtt_us <= own->base_rtt_us + slack_us;
+/* The least RTT of this round so far: a queue lengthens all of them, a hiccup of a machine a few. */
+static inline __u32 present_rtt_us(const struct rented *own)
+{
+	return own->round_rtt_us != NO_SAMPLE ? own->round_rtt_us : own->last_rtt_us;
 }
 
 static inline void halve(struct rented *own)
@@ -76,6 +88,8 @@ static inline void halve(struct rented *own)
 static inline void begin_round(struct rented *own, const struct tcp_sock *tp)
 {
 	own->round_began_us = tp->tcp_mstamp;
+	if (own->round_rtt_us != NO_SAMPLE)
+		own->last_rtt_us = own->round_rtt_us;
 	own->round_rtt_us = NO_SAMPLE;
 	own->lost_before = tp->lost;
 	own->delivered_before = tp->delivered;
@@ -155,6 +169,7 @@ void BPF_PROG(begin, struct sock *sk)
 	own->near_base_us = tp->tcp_mstamp;
 	own->delivered_seen = tp->delivered;
 	own->share = SHARE;
+	own->round_rtt_us = own->last_rtt_us = own->base_rtt_us;
 	begin_round(own, tp);
 
 	if (own->rate && own->base_rtt_us != NO_SAMPLE)
@@ -183,7 +198,7 @@ void BPF_PROG(acknowledged, struct sock *sk)
 	struct rented *own = PRIVATE(struct rented, sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 acked = tp->delivered - own->delivered_seen;
-	__u64 full, window;
+	__u64 full, room;
 
 	own->delivered_seen = tp->delivered;
 	if (!own->rate) {
@@ -197,8 +212,8 @@ void BPF_PROG(acknowledged, struct sock *sk)
 		end_round(own, tp, full);
 		begin_round(own, tp);
 	}
-	window = full * own->share / SHARE;
-	set_window(tp, larger(window + window / 16 + 3, SMALLEST_WINDOW));
+	room = segments_in_flight(tp, own->rate, slack_us(own));
+	set_window(tp, larger((full + room) * own->share / SHARE + 3, SMALLEST_WINDOW));
 	pace(sk, own);
 }
 
@@ -211,7 +226,7 @@ __u32 BPF_PROG(loss_found, struct sock *sk)
 
 	if (!own->rate)
 		return larger(tp->snd_cwnd / 2, 2);
-	if (!near_base(own, smoothed_rtt_us(tp)))
+	if (!near_base(own, present_rtt_us(own)))
 		halve(own);
 	return tp->snd_ssthresh;
 }
