@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from xftp.client.options import Options
     from xftp.client.progress import Progress
     from xftp.client.session import Session, connect, open_session
+    from xftp.client.tls import TlsError, TlsOptions
     from xftp.client.url import FtpUrl, parse_url
     from xftp.errors import XftpError
     from xftp.protocol.listings import Entry
@@ -31,6 +32,8 @@ __all__ = [
     "Options",
     "Progress",
     "Session",
+    "TlsError",
+    "TlsOptions",
     "TransferReport",
     "XftpError",
     "__version__",
@@ -46,6 +49,8 @@ _HOMES = {
     "Options": "xftp.client.options",
     "Progress": "xftp.client.progress",
     "Session": "xftp.client.session",
+    "TlsError": "xftp.client.tls",
+    "TlsOptions": "xftp.client.tls",
     "TransferReport": "xftp.transport.report",
     "XftpError": "xftp.errors",
     "connect": "xftp.client.session",

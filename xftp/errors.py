@@ -1,8 +1,8 @@
 """One tree of errors: every leaf knows its FTP reply code and the exit status of `xftp`.
 
-Reply codes are those of RFC 959 section 4.2, with 522 from RFC 2428 and 554 from RFC 1123
-section 4.1.3.4 (restart) in its usual reading. Exit statuses: 1 transfer failed, 2 usage,
-3 could not connect or log in, 4 a file problem on this side.
+Reply codes are those of RFC 959 section 4.2, with 522 from RFC 2428, those of TLS from RFC 2228 and
+RFC 4217, and 554 from RFC 1123 section 4.1.3.4 (restart) in its usual reading. Exit statuses:
+1 transfer failed, 2 usage, 3 could not connect or log in, 4 a file problem on this side.
 """
 
 from __future__ import annotations
@@ -59,6 +59,18 @@ class NetworkProtocolError(XftpError):
     reply_code = 522
 
 
+class PolicyError(XftpError):
+    """The operator does not want that (RFC 2228 section 5)."""
+
+    reply_code = 534
+
+
+class ProtectionError(XftpError):
+    """A level of protection that the mechanism does not have (RFC 2228 section 5)."""
+
+    reply_code = 536
+
+
 class NotLoggedInError(XftpError):
     """The command needs a login."""
 
@@ -80,6 +92,18 @@ class DataConnectionError(XftpError):
     """No data connection could be opened."""
 
     reply_code = 425
+
+
+class ClearDataError(DataConnectionError):
+    """Data connections have to be protected, and PROT P was not given (RFC 4217 section 10)."""
+
+    reply_code = 521
+
+
+class DataTlsError(DataConnectionError):
+    """TLS was not agreed on for a data connection, or not as it should (RFC 4217 section 10)."""
+
+    reply_code = 522
 
 
 class TransferAborted(XftpError):
@@ -132,6 +156,12 @@ class NoSpaceError(FileError):
 
 class TooLargeError(FileError):
     """The file is larger than the protocol or the file system can hold."""
+
+    reply_code = 552
+
+
+class StorageError(FileError):
+    """The account may not keep so much (RFC 959 section 4.2.2: exceeded storage allocation)."""
 
     reply_code = 552
 

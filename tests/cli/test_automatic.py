@@ -112,7 +112,7 @@ def test_a_download_asks_for_the_rate_and_opens_its_own_buffer(kernel: Kernel) -
     asked = make("download")
     assert getattr(asked, "rate_bps", None) == 50_000_000
     assert getattr(asked, "send_buffer_bytes", 0) is None
-    assert kernel.made[-1] == SocketTuning(receive_buffer_bytes=2 * 3_750_000 // 8)
+    assert kernel.made[-1] == SocketTuning(receive_buffer_bytes=4 * 3_750_000 // 8)
 
 
 def test_a_buffer_that_would_be_cut_is_left_to_the_system(kernel: Kernel) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
 import pytest
 
 from xftp.cli import credentials
 from xftp.cli.credentials import Login, find_login
-from xftp.errors import FileError
+from xftp.errors import FileError, NotLoggedInError
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +53,7 @@ def test_netrc(home: Path) -> None:
 
 def test_netrc_of_another_user_is_not_used(home: Path) -> None:
     write_netrc(home / ".netrc")
-    with pytest.raises(click.UsageError, match="no password for ann at one"):
+    with pytest.raises(NotLoggedInError, match="no password for ann at one"):
         login("one", "ann")
 
 

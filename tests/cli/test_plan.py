@@ -78,6 +78,7 @@ def test_the_json_is_the_plan_of_the_package() -> None:
         "direction",
         "with_n_rented",
         "ceilings",
+        "fitting_connections",
         "next",
     }
     assert {name: type(value) for name, value in values["ceilings"][0].items()} == {
@@ -127,7 +128,7 @@ def test_the_next_command_is_one_that_get_takes(arguments: list[str], command: s
     name, *words = command.replace("URL", "ftp://192.0.2.1/").split()
     assert name == "xftp"
     status, said = run(*words)
-    assert (status, "names a directory" in said) == (2, True)  # only the URL is refused
+    assert (status, "is a directory" in said) == (2, True)  # only the URL is refused
     assert run("plan", *arguments)[1].endswith(f"Next: {command}\n")
 
 
@@ -140,10 +141,10 @@ def test_no_next_command_where_the_client_has_no_options_for_it() -> None:
 @pytest.mark.parametrize(
     ("here", "command"),
     [
-        ("3750000", None),
+        ("7500000", None),
         ("16777216", None),
-        ("212992", "sysctl -w net.core.rmem_max=3750000"),
-        (None, "sysctl -w net.core.rmem_max=3750000"),
+        ("212992", "sysctl -w net.core.rmem_max=7500000"),
+        (None, "sysctl -w net.core.rmem_max=7500000"),
     ],
 )
 def test_the_command_that_raises_a_ceiling(here: str | None, command: str | None) -> None:
@@ -151,7 +152,7 @@ def test_the_command_that_raises_a_ceiling(here: str | None, command: str | None
     receive, send = advice.ceilings
     assert (receive.name, receive.needed, receive.command) == (
         "net.core.rmem_max",
-        3_750_000,
+        7_500_000,
         command,
     )
     assert send.command is None

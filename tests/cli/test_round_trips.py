@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import trustme
 
 from bench import peers
 from bench.emulated_path import CLIENT, SERVER, path
@@ -45,13 +46,16 @@ class Seen:
     def _is_control(self, segment: Segment) -> bool:
         return self.segments[0].target[1] in (segment.source[1], segment.target[1])
 
-    def first_byte_round_trips(self, sender: str) -> float:
-        """Round trips from the first SYN until the first byte of the file is there."""
+    def first_byte_round_trips(self, sender: str, least_bytes: int = 1) -> float:
+        """Round trips from the first SYN until the first byte of the file is there.
+
+        least_bytes: payload that a segment has at least if it holds some of the file.
+        """
         first = next(
             segment
             for segment in self.segments
             if segment.source[0] == sender
-            and segment.payload_bytes
+            and segment.payload_bytes >= least_bytes
             and not self._is_control(segment)
         )
         return (first.at_s + RTT_S / 2 - self.began_s) / RTT_S
@@ -83,21 +87,28 @@ def run(tmp_path: Path) -> Iterator[Run]:
     with workplace(tmp_path, 1 << 22) as place:
         write_random(place.root / "file", SIZE_BYTES)
 
-        def do(verb: str, *arguments: str, times: int = 1) -> list[Seen]:
-            return _run(place, tmp_path, verb, arguments, times)
+        def do(
+            verb: str, *arguments: str, times: int = 1, server_options: tuple[str, ...] = ()
+        ) -> list[Seen]:
+            return _run(place, tmp_path, verb, arguments, times, server_options)
 
         yield do
 
 
 def _run(
-    place: peers.Place, folder: Path, verb: str, arguments: tuple[str, ...], times: int
+    place: peers.Place,
+    folder: Path,
+    verb: str,
+    arguments: tuple[str, ...],
+    times: int,
+    server_options: tuple[str, ...],
 ) -> list[Seen]:
     way, capture = Way(delay_s=RTT_S / 2), folder / "capture"
     ends: list[int] = []
     with (
         path(way, way, capture=capture) as link,
         link.server.entered(),
-        peers.xftpd(place, SERVER) as server,
+        peers.xftpd(place, SERVER, server_options) as server,
         link.client.entered(),
     ):
         url = f"ftp://{SERVER}:{server.port}/"
@@ -138,6 +149,13 @@ HALF_A_TRIP = 0.45
 """What arrives comes after whole round trips; up to this much of one the programs may think."""
 
 
+A_TRIP = 0.9
+"""The same within TLS, where both ends have more to reckon."""
+
+FULL_BYTES = 1000
+"""More than a server says in a handshake that resumes a session, and less than a full segment."""
+
+
 def first_of(run: Run, limit: float, verb: str, *arguments: str) -> Seen:
     """Run until the first byte is there after fewer than `limit` round trips, or TRIES times."""
     sender = SERVER if verb == "get" else CLIENT
@@ -164,6 +182,34 @@ def test_the_first_byte_of_a_cold_download(
     assert seen.first_byte_round_trips(SERVER) < round_trips + HALF_A_TRIP
     early = "--assume-xftpd" in arguments
     assert seen.first_command_round_trips() < (1 if early else 2) + HALF_A_TRIP
+    opening_s = seen.opening_s()
+    assert len(opening_s) == 4
+    assert max(opening_s) - min(opening_s) < RTT_S / 2  # all at once
+
+
+@pytest.mark.parametrize(
+    ("arguments", "round_trips"),
+    [
+        (("--assume-xftpd",), 7),
+        (("--assume-xftpd", "--active"), 8),  # who accepts has to hear of it before his hello
+    ],
+)
+def test_the_first_byte_within_tls(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], round_trips: int
+) -> None:
+    """One round trip for AUTH, one for each handshake: all data connections share theirs."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    certificate = tmp_path / "cert.pem"
+    authority.issue_cert(SERVER).private_key_and_cert_chain_pem.write_to_path(str(certificate))
+    tls = ("--tls-cert", str(certificate), "--tls-key", str(certificate), "--require-tls", "data")
+    arguments += ("--no-memory", "--tls", "--cacert", str(tmp_path / "ca.pem"))
+    for _ in range(TRIES):
+        (seen,) = run("get", *arguments, server_options=tls)
+        took = seen.first_byte_round_trips(SERVER, FULL_BYTES)
+        if took < round_trips + A_TRIP:
+            break
+    assert round_trips <= took < round_trips + A_TRIP
     opening_s = seen.opening_s()
     assert len(opening_s) == 4
     assert max(opening_s) - min(opening_s) < RTT_S / 2  # all at once

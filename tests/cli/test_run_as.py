@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from tests.tuning.conftest import loaded_algorithms as loaded_algorithms
 from tests.tuning.support import unprivileged
-from xftp.cli.daemon import main as xftpd_command
+from xftp.cli.daemon import xftpd_command
 from xftp.cli.privileges import Identity, PrivilegeError
 
 from .conftest import PYTHON_PATH, WAIT_S, Client, running_daemon, wait_until
@@ -186,7 +186,7 @@ def test_what_the_user_may_not_read_is_said_before_anybody_comes(root: Path) -> 
     done = subprocess.run(command, capture_output=True, env=environment, timeout=WAIT_S)
     assert done.returncode == 1
     assert done.stdout == b""
-    assert done.stderr.decode() == f"Error: nobody may not read {root}\n"
+    assert done.stderr.decode() == f"xftpd: nobody may not read {root}\n"
 
 
 def test_by_number() -> None:

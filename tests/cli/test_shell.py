@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from xftp.cli.shell_words import WORDS, find_word
+from xftp.cli.shell_words import WORDS, find_word, help_lines
 from xftp.errors import ArgumentError
 
 from .conftest import Client, Place, wait_until
@@ -82,6 +82,16 @@ def test_commands_need_a_connection(xftp: Client) -> None:
     done = xftp("shell", stdin=b"ls\nstatus\nhelp\n", expect=1)
     assert b"not connected" in done.stderr
     assert b"multiple [N|off]" in done.stdout
+
+
+@pytest.mark.parametrize("width", [50, 80, 132])
+def test_help_breaks_between_words(width: int) -> None:
+    lines = list(help_lines(WORDS, width))
+    assert max(map(len, lines)) <= width
+    said = " ".join(" ".join(lines).split())
+    for word in WORDS:
+        assert f"{word.name} {word.usage}".rstrip() in said
+        assert word.help in said
 
 
 def test_a_url_on_the_command_line(xftp: Client, place: Place) -> None:

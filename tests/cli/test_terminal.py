@@ -141,6 +141,38 @@ def test_one_answer_for_all_existing_files(
         assert (folder / name).read_text() == (new if name in changed else old)
 
 
+def test_lines_typed_ahead_are_no_answers(xftp: Client, place: Place, terminal: Open) -> None:
+    """They are what the shell does next; an answer that was typed ahead is one."""
+    (place.path / "file").write_bytes(b"there")
+    (xftp.here / "file").write_bytes(b"here")
+    screen = terminal("shell", place.url)
+    screen.expect("xftp>")
+    screen.type("mget fil?\r")
+    screen.expect("mget file?")
+    screen.type("y\rmkdir made\ry\rlpwd\r")
+    screen.expect("file: 5 bytes")
+    screen.expect("xftp> mkdir made")
+    screen.expect("xftp> lpwd")
+    screen.expect("xftp>")
+    screen.type("bye\r")
+    screen.end(0)
+    assert (xftp.here / "file").read_bytes() == b"there"
+    assert (place.path / "made").is_dir()
+
+
+def test_what_was_typed_ahead_of_one_command_is_told(
+    xftp: Client, place: Place, terminal: Open
+) -> None:
+    (place.path / "file").write_bytes(b"there")
+    (xftp.here / "file").write_bytes(b"here")
+    screen = terminal("get", place.url_of("file"))
+    screen.type("ls -l\r")
+    screen.expect("Overwrite?")
+    screen.type("n\r")
+    assert "typed ahead, and no answer: ls -l" in screen.end(0)
+    assert (xftp.here / "file").read_bytes() == b"here"
+
+
 def test_ctrl_c_at_a_question(xftp: Client, place: Place, terminal: Open) -> None:
     (place.path / "file").write_bytes(b"abcdef")
     (xftp.here / "file").write_bytes(b"xyz")

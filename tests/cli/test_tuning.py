@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from tests.tuning.support import payload_bps
 from xftp.cli.client import xftp_command
-from xftp.cli.daemon import main as xftpd_command
+from xftp.cli.daemon import xftpd_command
 
 from .conftest import WAIT_S, Client, Place, running_daemon, wait_until
 

@@ -10,7 +10,7 @@ import pytest
 from tests.tuning.support import payload_bps
 from tuning import AUTO, PROFILES, SocketTuning
 from tuning.congestion import CongestionError
-from tuning.planning import buffer_bytes, initial_window_for
+from tuning.planning import BUFFERS_PER_WINDOW, buffer_bytes, initial_window_for
 from tuning.sockopts import MAX_PACING_RATE_BPS, MIN_PACING_RATE_BPS
 from xftp.cli.observed import CurrentParameters, ObservedTuner
 from xftp.cli.supposed import SupposedTuning
@@ -64,14 +64,14 @@ def test_a_rate_makes_any_profile_one_with_a_rate(is_loaded: bool) -> None:
     assert asked.rate_bps == RATE_BPS
     asked = Wish(profile="t1-geo", rate_bps=RATE_BPS).request("upload", 2, None)
     assert asked.rate_bps == RATE_BPS
-    assert asked.send_buffer_bytes == round(2 * RATE_BPS / 8 * 0.560 / 2)
+    assert asked.send_buffer_bytes == round(BUFFERS_PER_WINDOW * RATE_BPS / 8 * 0.560 / 2)
 
 
 @pytest.mark.parametrize("profile", [None, AUTO])
 def test_a_rate_and_the_measured_round_trip_time(is_loaded: bool, profile: str | None) -> None:
     wish = Wish(profile=profile, rate_bps=RATE_BPS)
     settings = wish.socket_tuning("download", 4, RTT_S)
-    assert settings.send_buffer_bytes == round(2 * RATE_BPS / 8 * RTT_S / 4)
+    assert settings.send_buffer_bytes == round(BUFFERS_PER_WINDOW * RATE_BPS / 8 * RTT_S / 4)
     assert settings.pacing_rate_bps == RATE_BPS / 4
     assert settings.congestion == (RENTED if is_loaded else None)
     assert wish.request("download", 4, RTT_S).rate_bps == RATE_BPS
@@ -226,7 +226,7 @@ def test_what_the_path_asks_for_is_checked_when_it_is_known(
     tuning.check()
     assert tried == [SocketTuning(congestion="reno")]
     tuning("download", 1, RTT_S)
-    assert tried[1].receive_buffer_bytes == round(2 * RATE_BPS / 8 * RTT_S)
+    assert tried[1].receive_buffer_bytes == round(BUFFERS_PER_WINDOW * RATE_BPS / 8 * RTT_S)
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from xftp.cli.client import xftp_command
+from xftp.cli.daemon import xftpd_command
 
 URL = "ftp://192.0.2.1/dir/file"  # RFC 5737: nobody is there
 
@@ -36,8 +37,8 @@ def test_bad_rates(value: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["get", "ftp://192.0.2.1/"], "names a directory"),
-        (["get", "ftp://192.0.2.1/dir/"], "names a directory"),
+        (["get", "ftp://192.0.2.1/"], "is a directory"),
+        (["get", "ftp://192.0.2.1/dir/"], "is a directory"),
         (["get", "-o", "no-such-directory", URL, URL], "several files need a directory"),
         (["get", "-o", "-", "--json", URL], "--json"),
         (["get", "-o", "-", "--resume", URL], "cannot be resumed"),
@@ -66,8 +67,59 @@ def test_what_is_no_url_ends_with_2(url: str) -> None:
         [sys.executable, "-m", "xftp.cli.client", "put", __file__, url], capture_output=True
     )
     assert done.returncode == 2
-    assert done.stderr.startswith(b"xftp: ")
-    assert done.stderr.count(b"\n") == 1
+    first, second = done.stderr.decode().splitlines()
+    assert first.startswith("xftp: ")
+    assert "URL" in first
+    assert url in first
+    assert second == "Try 'xftp put --help'."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["get", "ftp://h/x", "file"], "'URL...': file: expected a URL"),
+        (["ls", "sftp://joe:secret@h/"], "'URL': sftp://…@h/: expected a URL"),
+        (["rm", "joe:secret@h"], "'URL...': …@h: expected a URL"),
+        (["mirror", "http://h/", "x"], "'SOURCE': http://h/: expected a URL"),
+        (["shell", "host"], "'[URL]': host: expected a URL"),
+    ],
+)
+def test_the_argument_that_is_no_url_is_named(arguments: list[str], said: str) -> None:
+    status, output = run(*arguments)
+    assert status == 2
+    assert f"Invalid value for {said}" in output
+    assert "secret" not in output
+
+
+@pytest.mark.parametrize(
+    "options", [("-4", "-6"), ("--overwrite", "--skip"), ("--resume", "--overwrite", "--skip")]
+)
+def test_options_that_contradict_each_other(options: tuple[str, ...]) -> None:
+    status, said = run("get", *options, URL)
+    assert status == 2
+    assert "contradict each other" in said
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--root", "/no/such"), ("--bogus",), ("user",), ("status", "--bogus"), ()]
+)
+def test_the_daemon_says_what_is_wrong_as_the_client_does(arguments: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "xftp.cli.daemon", *arguments], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    first, second = done.stderr.splitlines()
+    assert first.startswith("xftpd: ")
+    assert second.startswith("Try 'xftpd ")
+
+
+def test_both_tell_their_version_alike() -> None:
+    versions = {
+        name: CliRunner().invoke(command, ["--version"]).output.split()
+        for name, command in (("xftp", xftp_command), ("xftpd", xftpd_command))
+    }
+    assert {words[0] for words in versions.values()} == set(versions)
+    assert len({tuple(words[1:]) for words in versions.values()}) == 1
 
 
 def test_usage_errors_are_a_sentence_with_a_hint() -> None:
@@ -86,7 +138,7 @@ def test_help_says_what_works_where() -> None:
     words = " ".join(said.split())
     assert "need Linux" in words
     assert "not tested" in words
-    for command in ("get", "put", "ls", "shell", "rm", "mkdir", "mv"):
+    for command in ("get", "put", "ls", "shell", "rm", "rmdir", "mkdir", "mv"):
         assert run(command, "--help")[0] == 0
 
 

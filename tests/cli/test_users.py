@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import stat
 import subprocess
@@ -13,10 +14,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from xftp.cli.daemon import main as xftpd_command
-from xftp.server.accounts_file import Entry, read_users
+from xftp.cli.daemon import xftpd_command
+from xftp.errors import FileError
+from xftp.server.accounts_file import Entry, read_accounts, read_users
 from xftp.server.passwords import is_right
 from xftp.server.permissions import ALL, READ_ONLY
+from xftp.server.storage import StorageLimit
 
 from .conftest import first_line, wait_until
 
@@ -86,7 +89,7 @@ def test_add_passwd_list_remove(xftpd: Xftpd, users_file: Path) -> None:
         (["passwd", "anonymous", "--stdin"], "x\n", 1, "any password"),
         (["remove", "bob"], "", 1, "there is no user bob"),
         (["dance"], "", 2, "No such command"),
-        ([], "", 2, "Keep the accounts"),
+        ([], "", 2, "Missing command"),
     ],
 )
 def test_what_is_refused_changes_nothing(
@@ -195,3 +198,84 @@ def test_a_daemon_reads_the_file_again_at_sighup(
         finally:
             daemon.terminate()
             assert daemon.wait(20) == 0
+
+
+# -- homes, quotas, PAM ------------------------------------------------------------------------
+
+
+def test_a_home_has_to_be_there(xftpd: Xftpd, users_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "there").mkdir()
+    for home in ("new", "file"):
+        refused = xftpd(
+            "add", "ann", "--home", str(tmp_path / home), "--stdin", stdin="x", expect=1
+        )
+        assert "directory" in refused.output
+        refused = xftpd("add", "ann", "--root", str(tmp_path), "--home", home, "--stdin", expect=1)
+        assert "directory" in refused.output
+    assert not users_file.exists()
+    xftpd("add", "ann", "--home", str(tmp_path / "there"), "--stdin", stdin="x")
+    xftpd("add", "bob", "--root", str(tmp_path), "--home", "there", "--stdin", stdin="x")
+    assert "--root" in xftpd("add", "cid", "--home", "where", "--stdin", stdin="x").output
+    assert read_users(users_file)["bob"].home == Path("there")
+
+
+def test_a_home_is_made(xftpd: Xftpd, users_file: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    options = ("--create-home", "--root", str(root), "--stdin")
+    xftpd("add", "ann", "--home", "a/b", *options, stdin="x")
+    assert stat.S_IMODE((root / "a" / "b").stat().st_mode) & 0o007 == 0
+    assert read_users(users_file)["ann"].home == Path("a/b")
+    xftpd("add", "bob", "--home", "a/b", *options, stdin="x")  # is there now
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives directories away")
+def test_a_new_home_belongs_to_who_the_daemon_is(
+    xftpd: Xftpd, users_file: Path, tmp_path: Path
+) -> None:
+    xftpd("add", "ann", "--stdin", stdin="x")
+    os.chown(users_file, 12345, 12346)
+    home = tmp_path / "home"
+    xftpd("add", "bob", "--home", str(home), "--create-home", "--stdin", stdin="x")
+    assert (home.stat().st_uid, home.stat().st_gid) == (12345, 12346)
+
+
+def test_quotas(xftpd: Xftpd, users_file: Path) -> None:
+    xftpd("add", "ann", "--quota", "20G", "--quota-entries", "1000", "--stdin", stdin="x")
+    ann = read_users(users_file)["ann"]
+    assert (ann.quota_bytes, ann.quota_entries) == (20 << 30, 1000)
+    assert ann.account("ann", Path("/srv")).storage_limit == StorageLimit(20 << 30, 1000)
+    assert "quota_bytes=21474836480\tquota_entries=1000" in xftpd("list").output
+    for size in ("0", "x", "-1", "1.5G", "G"):
+        xftpd("add", "bob", "--quota", size, "--stdin", stdin="x", expect=2)
+
+
+def test_pam(xftpd: Xftpd, users_file: Path) -> None:
+    xftpd("add", "ann", "--pam")
+    xftpd("add", "anonymous", "--pam", expect=2)
+    assert read_users(users_file)["ann"].account("ann", Path("/srv")).asks_pam
+    assert "pam" in xftpd("list").output
+    xftpd("passwd", "ann", "--stdin", stdin="own")
+    ann = read_users(users_file)["ann"]
+    assert not ann.pam and is_right(ann.password_hash or "", "own")
+
+
+def test_pam_has_to_be_installed(
+    xftpd: Xftpd, users_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    xftpd("add", "ann", "--pam")
+    monkeypatch.setattr("xftp.server.accounts_file.is_available", lambda: False)
+    with pytest.raises(FileError, match=r"xftp\[pam\]"):
+        read_accounts(users_file, Path("/srv"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['pam = true\npassword = "x"', "pam = 1", 'pam = "no"', "quota_bytes = 0", "pam = false"],
+)
+def test_a_password_is_somewhere(users_file: Path, line: str) -> None:
+    users_file.write_text(f"[users.ann]\n{line}\n")
+    users_file.chmod(0o600)
+    with pytest.raises(FileError):
+        read_users(users_file)

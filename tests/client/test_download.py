@@ -8,7 +8,7 @@ import pytest
 
 from xftp.client.existing import ExistsError
 from xftp.errors import ArgumentError, FileError, ReplyError, TransferAborted
-from xftp.transport.files import working_names
+from xftp.transport.kept import working_names
 
 from .scripted import (
     Conversation,

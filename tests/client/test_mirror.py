@@ -13,15 +13,24 @@ from typing import Any
 import pytest
 
 from tests.support import running_server
-from xftp.client.mirror import Mirror, Order, Summary
+from xftp.client.mirror import Mirror
+from xftp.client.mirror_moves import Order, Summary
 from xftp.client.mirroring import Plan, Tree
 from xftp.client.options import Options
 from xftp.client.patterns import Selection
 from xftp.client.pool import SessionPool, Work
 from xftp.client.session import Session, open_session
-from xftp.errors import ConnectError, FileError, LoginError, ReplyError, XftpError
+from xftp.errors import (
+    ConnectError,
+    FileError,
+    LoginError,
+    NoSpaceError,
+    ReplyError,
+    XftpError,
+)
 from xftp.server import Server
 from xftp.server.limits import Limit, Limits
+from xftp.transport.partial import PartialFile
 
 WHEN = 1_600_000_000
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -281,6 +290,73 @@ async def test_many_files_in_one_directory(tmp_path: Path) -> None:
         async with running_server(Path(folder)) as server:
             summary, seen = await mirror(server, down(tmp_path, dry_run=True))
     assert summary.moved == len(seen.actions) == 10_000
+
+
+async def test_a_deep_tree_is_listed_level_by_level(
+    server: Server, places: tuple[Path, Path]
+) -> None:
+    """Directories of one level in one flight; only one that is long has a data connection."""
+    root, here = places
+    for number in range(30):
+        fill(root, {f"d{number}/e/f/x": b"x"})
+    fill(root / "d7", {f"{number:0100}": b"" for number in range(250)})
+    said: list[str] = []
+    summary, _ = await mirror(server, down(here, dry_run=True), most=1, trace=said.append)
+    assert summary.moved == 30 + 250
+    assert said.count("> MLSD d7") == 1
+    assert len([line for line in said if line.startswith("> MLSD")]) == 2
+    asked = [line for line in said if line.startswith("> SITE MLSD")]
+    assert len(asked) == len(set(asked)) == 90
+    first = said.index("> SITE MLSD d0")
+    assert all(line.startswith("> SITE MLSD") for line in said[first : first + 30])
+
+
+async def test_a_server_that_lists_by_data_connections_only(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, here = places
+    fill(root, FILES)
+    monkeypatch.setattr("xftp.client.session.lists_together", lambda _: False)
+    async with running_server(root) as server:
+        await mirror(server, down(here))
+    assert contents(here) == contents(root)
+
+
+async def test_names_that_are_hard_to_send(server: Server, places: tuple[Path, Path]) -> None:
+    """What a server cannot tell in a line is not seen; everything else comes as it is."""
+    root, here = places
+    hard = ["  two spaces ", "tab\t", "-rf", "~", "*", "a;type=a", '"quoted"', "back\\slash", "%41"]
+    hard += ["\udce9t\udce9", "e\u0301", "\u202eltr", "#", "size=1; x", "\x01", "x" * 200]
+    fill(root / "d", {name: name.encode("utf-8", "surrogateescape") for name in hard})
+    fill(root / "d", {"line\nend": b"", "carriage\rreturn": b""})
+    first, seen = await mirror(server, down(here, "d"))
+    assert seen.failures == []
+    assert sorted(contents(here)) == sorted(hard)
+    back, _ = await mirror(server, up(here, "again"))
+    assert back.failed == 0
+    assert contents(root / "again") == contents(here)
+    assert first.moved == len(hard)
+
+
+async def test_no_space_ends_it(
+    server: Server, places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first file that finds the disk full is told of, and no other is tried."""
+    root, here = places
+    fill(root, {f"f{number}": b"x" * 1000 for number in range(40)})
+    commit = PartialFile.commit
+    done: list[int] = []
+
+    def full(self: PartialFile, *arguments: Any, **options: Any) -> None:
+        if len(done) >= 5:
+            raise NoSpaceError("no space")
+        done.append(1)
+        commit(self, *arguments, **options)
+
+    monkeypatch.setattr(PartialFile, "commit", full)
+    summary, seen = await mirror(server, down(here, delete=True))
+    assert len(seen.failures) == 2
+    assert (summary.moved, summary.failed, summary.not_tried) == (5, 1, 35)
 
 
 async def test_a_server_that_takes_one_session_only(places: tuple[Path, Path]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from xftp.client import moving
 from xftp.errors import PeerError, RecordError, ReplyError, TransferAborted, XftpError
-from xftp.transport.files import working_names
+from xftp.transport.kept import working_names
 
 from .scripted import (
     Conversation,

@@ -14,7 +14,7 @@ import pytest
 
 import xftp
 from xftp.errors import LoginError, ReplyError
-from xftp.transport.files import working_names
+from xftp.transport.kept import working_names
 
 from .scripted import names
 

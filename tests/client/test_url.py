@@ -35,6 +35,10 @@ from xftp.errors import ArgumentError
         ("ftp://h/ä", FtpUrl("h", path="ä")),
         ("ftp://h/%ff", FtpUrl("h", path="\udcff")),
         ("ftp://h/100%25", FtpUrl("h", path="100%")),
+        ("ftpes://h/a", FtpUrl("h", path="a", scheme="ftpes")),
+        ("FTPS://h/a", FtpUrl("h", 990, path="a", scheme="ftps")),
+        ("ftps://h:21/a", FtpUrl("h", 21, path="a", scheme="ftps")),
+        ("ftps://[::1]", FtpUrl("::1", 990, scheme="ftps")),
     ],
 )
 def test_urls_are_read(text: str, expected: FtpUrl) -> None:
@@ -47,6 +51,7 @@ def test_urls_are_read(text: str, expected: FtpUrl) -> None:
         "",
         "h/a",
         "http://h/a",
+        "ftpss://h/a",
         "ftp:/h/a",
         "ftp://",
         "ftp:///a",
@@ -84,6 +89,9 @@ def test_what_is_no_url_is_refused_without_its_password(text: str) -> None:
         "ftp://u@h/a/b",
         "ftp://u@h:2121/%2Fa%20b",
         "ftp://[::1]:2121/%FF%25;type=a",
+        "ftpes://u@h/a",
+        "ftps://h/a",
+        "ftps://h:21/a",
     ],
 )
 def test_a_url_is_written_as_it_was_read(text: str) -> None:

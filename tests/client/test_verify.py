@@ -34,7 +34,7 @@ from xftp.protocol.replies import Reply
 from xftp.server import Account, Server, Settings
 from xftp.server.commands import TABLE
 from xftp.server.permissions import Permission
-from xftp.transport.files import working_names
+from xftp.transport.kept import working_names
 
 PATH = Path(__file__).parents[2]
 SIZE = 3_000_000

@@ -13,7 +13,7 @@ import xftp
 from xftp.client.session import Session
 from xftp.errors import FileError, ReplyError, TransferAborted
 from xftp.server import Server
-from xftp.transport.files import working_names
+from xftp.transport.kept import working_names
 
 from ..support import running_server
 from .scripted import names

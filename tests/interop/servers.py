@@ -6,9 +6,10 @@ import contextlib
 import os
 import re
 import socket
+import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -71,8 +72,16 @@ def aioftp(host: str, folder: Path) -> Iterator[Daemon]:
 
 
 @contextlib.contextmanager
-def vsftpd(host: str, folder: Path) -> Iterator[Daemon]:
-    """Run vsftpd, where anonymous may write."""
+def vsftpd(
+    host: str,
+    folder: Path,
+    more: Mapping[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[Daemon]:
+    """Run vsftpd, where anonymous may write.
+
+    more: settings beside those; tls: what sees its greeting if that comes within TLS.
+    """
     program = find("vsftpd")
     if os.geteuid() != 0:
         pytest.skip("vsftpd needs root")
@@ -84,19 +93,20 @@ def vsftpd(host: str, folder: Path) -> Iterator[Daemon]:
     with contextlib.ExitStack() as stack:
         for _ in range(_VSFTPD_TRIES):
             port = _free_port(host)
-            config.write_text(_vsftpd_settings(host, port, root, empty))
+            settings = _vsftpd_settings(host, port, root, empty) | dict(more or {})
+            config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
             process = stack.enter_context(running([program, str(config)], cwd=folder, log=log))
             # It cannot choose a port itself; somebody may have taken ours meanwhile.
-            greets = partial(_greets, process, host, port)
+            greets = partial(_greets, process, host, port, tls)
             if wait_for(greets, "vsftpd greets or ends") == "greets":
                 yield Daemon(host, port, root, log)
                 return
         pytest.fail(f"vsftpd does not start: {log.read_text()}")
 
 
-def _vsftpd_settings(host: str, port: int, root: Path, empty: Path) -> str:
+def _vsftpd_settings(host: str, port: int, root: Path, empty: Path) -> dict[str, str]:
     ipv6 = ":" in host
-    settings = {
+    return {
         "listen": "NO" if ipv6 else "YES",
         "listen_ipv6": "YES" if ipv6 else "NO",
         "listen_address6" if ipv6 else "listen_address": host,
@@ -116,13 +126,17 @@ def _vsftpd_settings(host: str, port: int, root: Path, empty: Path) -> str:
         "secure_chroot_dir": str(empty),
         "xferlog_enable": "NO",
     }
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
-def _greets(process: subprocess.Popen[bytes], host: str, port: int) -> str | None:
+def _greets(
+    process: subprocess.Popen[bytes], host: str, port: int, tls: ssl.SSLContext | None
+) -> str | None:
     if process.poll() is not None:
         return "ended"
-    with contextlib.suppress(OSError), socket.create_connection((host, port), 5) as control:
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        control = stack.enter_context(socket.create_connection((host, port), 5))
+        if tls is not None:
+            control = stack.enter_context(tls.wrap_socket(control, server_hostname=host))
         if control.recv(4096).startswith(b"220 (vsFTPd"):
             return "greets"
     return None

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support import RawClient
 from xftp.server import Account, Server, Settings
+from xftp.server.accounts import Accounts, User
 from xftp.server.guessing import FairQueue
 from xftp.server.passwords import hash_password, is_hash, is_right
 from xftp.server.permissions import ALL
 
 from .support import codes, download, has_moved, multiple, multiple_ports, plain, until, upload
+
+ROUNDS = 5
+"""How often times are compared before they count as different."""
 
 
 def ann(root: Path, **settings: object) -> Account:
@@ -76,51 +82,72 @@ async def test_a_wrong_password_takes_its_time_and_tells_nothing(root: Path) -> 
             await client.close()
             return took_s, reply.text
 
-        # Several at once, and the quickest of each kind: a busy machine delays any of them.
-        found = await asyncio.gather(*(guess(name) for name in ["ann", "nobody"] * 4))
-    known, unknown = found[0::2], found[1::2]
+        # Several at once, and the quickest of each kind: a busy machine delays any of them, but
+        # not every time.
+        found: list[tuple[float, str]] = []
+        for _ in range(ROUNDS):
+            found += await asyncio.gather(*(guess(name) for name in ["ann", "nobody"] * 4))
+            quickest_known, quickest_unknown = min(found[0::2])[0], min(found[1::2])[0]
+            if abs(quickest_known - quickest_unknown) < 0.05:
+                break
+        else:
+            pytest.fail(f"{quickest_known:.3f} s for a known name, {quickest_unknown:.3f} s else")
     assert len({text for _, text in found}) == 1
     assert min(took_s for took_s, _ in found) >= 2.99
-    assert abs(min(known)[0] - min(unknown)[0]) < 0.05
 
 
 async def test_guesses_of_many_sessions_keep_nobody_out(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One address guesses in 40 sessions; another, here 127.0.0.2, logs in meanwhile."""
+    """One address guesses in 40 sessions; who comes from another, 127.0.0.2, is next but one."""
+    asked, compared, may_go_on = [], [], threading.Event()
+    check = Accounts.check
+
+    async def noted(self: Accounts, login: str, password: str, host: str) -> User | None:
+        asked.append(password)
+        return await check(self, login, password, host)
+
+    def held_up(password_hash: str, password: str) -> bool:
+        compared.append(password)
+        assert may_go_on.wait(20)
+        return is_right(password_hash, password)
+
+    monkeypatch.setattr(Accounts, "check", noted)
+    monkeypatch.setattr("xftp.server.accounts.is_right", held_up)
     async with running(ann(root), wrong_login_s=0.0) as server:
         guessers = [await connect(server) for _ in range(40)]
         for each in guessers:
             each.send("USER ann", "PASS 1", "USER ann", "PASS 2", "USER ann", "PASS 3")
-        await asyncio.sleep(0.2)
+        await until(lambda: len(asked) == len(guessers))
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", server.server_port, local_addr=("127.0.0.2", 0)
         )
         client = RawClient(reader, writer)
         assert (await client.reply()).code == 220
-        began_s = time.monotonic()
-        await client.log_in("ann", "secret")
-        assert time.monotonic() - began_s < 2.0  # 180 guesses at 20 in a second take 9 s
-        await client.close()
-        for each in guessers:
+        client.send("USER ann", "PASS secret")
+        await until(lambda: "secret" in asked)
+        may_go_on.set()
+        assert await codes(client, 2) == [331, 230]
+        assert compared.index("secret") <= 2  # behind the one that runs, and the next
+        for each in (client, *guessers):
             await each.close()
 
 
 async def test_more_guesses_than_wait_get_421(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "xftp.server.accounts.FairQueue", lambda: FairQueue(per_second=1, waiting_per_address=2)
+        "xftp.server.accounts.FairQueue",
+        partial(FairQueue, per_second=1, waiting_per_address=2),
     )
     async with running(ann(root), wrong_login_s=0.0) as server:
         clients = [await connect(server) for _ in range(4)]
         for each in clients:
             assert (await each.command("USER ann")).code == 331
-        for each in clients:
+        for each in clients:  # one is compared, two wait, and there is no room for another
             each.send("PASS secret")
-            await asyncio.sleep(0.05)
-        assert (await clients[3].reply()).code == 421
+        said = [reply.code for reply in await asyncio.gather(*(each.reply() for each in clients))]
+        assert sorted(said) == [230, 230, 230, 421]
         with pytest.raises(ConnectionError):
-            await clients[3].reply()
-        assert [(await each.reply()).code for each in clients[:3]] == [230] * 3
+            await clients[said.index(421)].reply()
         for each in clients:
             await each.close()
 
@@ -130,7 +157,7 @@ async def test_a_guesser_who_leaves_is_not_waited_for(root: Path) -> None:
         client = await connect(server)
         client.send("USER ann", "PASS wrong")
         assert (await client.reply()).code == 331
-        await asyncio.sleep(0.2)
+        await until(lambda: server.shared.watch.logins[False] == 1)
         await client.close()
         await until(lambda: not server.session_count)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import time
+import threading
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 from tests.support import RawClient, raw_session
 from xftp.server import Server
 from xftp.server import hashing as worker_module
+from xftp.server.hashing import HashWorker
 from xftp.transport.hashing import FileHash, algorithms
 
 from .support import (
@@ -201,10 +202,24 @@ async def test_ranges_that_are_refused(
 # -- bounds ------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def slices(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The slices that were begun: where each ends."""
+    begun: list[int] = []
+    advance = FileHash.advance
+
+    def noted(self: FileHash, end: int) -> None:
+        begun.append(end)
+        advance(self, end)
+
+    monkeypatch.setattr(FileHash, "advance", noted)
+    return begun
+
+
 @pytest.mark.parametrize("command", ["HASH long", "XMD5 long"])
-async def test_abor_ends_a_long_hash(session: RawClient, command: str) -> None:
+async def test_abor_ends_a_long_hash(session: RawClient, slices: list[int], command: str) -> None:
     session.send(command)
-    await asyncio.sleep(0.1)
+    await until(lambda: bool(slices))
     session.send("ABOR", "NOOP")
     assert await codes(session, 3) == [426, 226, 200]
 
@@ -215,16 +230,8 @@ async def test_abor_that_came_together_with_the_command(session: RawClient) -> N
 
 
 async def test_a_session_that_is_lost_ends_its_hash(
-    files: Path, server: Server, session: RawClient, monkeypatch: pytest.MonkeyPatch
+    server: Server, session: RawClient, slices: list[int]
 ) -> None:
-    slices: list[int] = []
-    advance = FileHash.advance
-
-    def counted(self: FileHash, end: int) -> None:
-        slices.append(end)
-        advance(self, end)
-
-    monkeypatch.setattr(FileHash, "advance", counted)
     client = await RawClient.connect(HOST, server.server_port)
     await client.log_in()
     client.send("HASH long")
@@ -232,28 +239,31 @@ async def test_a_session_that_is_lost_ends_its_hash(
     await client.close()
     await until(lambda: server.session_count == 1)
     seen = len(slices)
-    await asyncio.sleep(0.2)
-    assert len(slices) == seen
+    # Turns are taken in order: one that went on would have its next slice before this one.
+    assert (await session.command("HASH digits")).code == 213
+    assert len(slices) == seen + 1
 
 
-async def test_close_of_the_server_ends_a_hash(files: Path, server: Server) -> None:
+async def test_close_of_the_server_ends_a_hash(
+    files: Path, server: Server, slices: list[int]
+) -> None:
     client = await RawClient.connect(HOST, server.server_port)
     await client.log_in()
     client.send("HASH long")
-    await asyncio.sleep(0.1)
+    await until(lambda: bool(slices))
     async with asyncio.timeout(10):
         await server.close()
     await client.close()
 
 
 async def test_a_long_hash_of_one_keeps_no_other_waiting(
-    server: Server, session: RawClient
+    server: Server, session: RawClient, slices: list[int]
 ) -> None:
     others = [await RawClient.connect(HOST, server.server_port) for _ in range(3)]
     for other in others:
         await other.log_in()
         other.send("HASH long")
-    await asyncio.sleep(0.1)
+    await until(lambda: len(slices) >= len(others))
     assert (await session.command("HASH digits")).code == 213
     for other in others:
         await other.close()
@@ -262,26 +272,33 @@ async def test_a_long_hash_of_one_keeps_no_other_waiting(
 async def test_no_more_threads_than_half_of_the_processors(
     server: Server, session: RawClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running, most = 0, 0
-    advance = FileHash.advance
+    """Six sessions ask, and whoever has begun goes on when all of them have."""
+    most_threads = max(1, (os.cpu_count() or 1) // 2)
+    asked, begun, may_go_on = [], [], threading.Event()
+    take_turn, advance = HashWorker._advance, FileHash.advance
 
-    def counted(self: FileHash, end: int) -> None:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        time.sleep(0.01)
+    async def counted(self: HashWorker, content: FileHash, end: int) -> None:
+        asked.append(end)
+        await take_turn(self, content, end)
+
+    def held_up(self: FileHash, end: int) -> None:
+        begun.append(end)
+        assert may_go_on.wait(20)
         advance(self, end)
-        running -= 1
 
-    monkeypatch.setattr(FileHash, "advance", counted)
+    monkeypatch.setattr(HashWorker, "_advance", counted)
+    monkeypatch.setattr(FileHash, "advance", held_up)
     others = [await RawClient.connect(HOST, server.server_port) for _ in range(6)]
     for number, other in enumerate(others):
         await other.log_in()
         other.send(f"RANG {number} 50000", "HASH file")
+    await until(lambda: len(asked) == len(others) and len(begun) >= min(most_threads, 6))
+    assert (await session.command("NOOP")).code == 200
+    assert len(begun) <= most_threads
+    may_go_on.set()
     for other in others:
         assert await codes(other, 2) == [350, 213]
         await other.close()
-    assert 1 <= most <= max(1, (os.cpu_count() or 1) // 2)
 
 
 async def test_what_was_hashed_is_remembered_until_the_file_changes(

@@ -15,7 +15,7 @@ import pytest
 from tests.support import RawClient, raw_session
 from xftp.server import Server
 from xftp.server.control import ControlConnection
-from xftp.transport.files import PartialFile
+from xftp.transport.partial import PartialFile
 
 from .support import (
     CHUNK,

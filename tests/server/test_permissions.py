@@ -55,6 +55,8 @@ CASES = [
     Case("MRTR", {READ}, 503, True),
     Case("MSTR", {WRITE}, 503, True),
     Case("HASH file", {READ}, 213),
+    Case("HASB file", {READ}, 213),
+    Case("HELD cut", {WRITE, APPEND}, 213),
     *(Case(f"{verb} file", {READ}, 250) for verb in X_COMMANDS),
     Case("STOR file", {WRITE}, 226, True),
     Case("STOR new", {WRITE}, 226, True),
@@ -82,6 +84,7 @@ def account(name: str, root: Path, *granted: Permission) -> Account:
 async def server(root: Path) -> AsyncIterator[Server]:
     """One user for each permission, called like it, and some with several."""
     (root / "file").write_bytes(b"0123456789")
+    (root / "cut.xftp.part").write_bytes(b"01234")
     (root / "dir").mkdir()
     users = [account(each.value, root, each) for each in Permission]
     users += [

@@ -58,7 +58,7 @@ async def report(client: RawClient) -> ReportedTransfer:
 
 
 async def test_it_is_offered(client: RawClient) -> None:
-    assert "SITE REPORT" in [line.strip() for line in (await client.command("FEAT")).lines]
+    assert "SITE REPORT;MLSD" in [line.strip() for line in (await client.command("FEAT")).lines]
 
 
 async def test_of_a_download_and_of_an_upload(client: RawClient) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support import RawClient
 from xftp.server import Server
-from xftp.transport.files import PartialFile
+from xftp.transport.partial import PartialFile
 
 from .support import (
     WAIT_S,
@@ -105,8 +105,12 @@ async def test_last_byte_fails_in_ascii(
 async def test_failing_end(client: RawClient, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that cannot be put in its place is no success, and can be tried again."""
 
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    really = os.rename
+
+    def fail(source: str, target: str, **named: int) -> None:
+        if target == "file":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        really(source, target, **named)
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "rename", fail)

@@ -132,6 +132,33 @@ def test_everything_is_told(watched: Watched) -> None:
     assert [each["event"] for each in watched.log() if "event" in each].count("leave") == 2
 
 
+def test_a_series_that_runs_is_told(watched: Watched) -> None:
+    with watched.daemon.log_in() as control:
+        text = control.command("MPSV")[1]
+        port = re.search(r"\|(\d+)[,)]", text)
+        assert port, text
+        with socket.create_connection((HOST, int(port[1])), WAIT_S) as data:
+            for name in ("a", "b"):
+                control.send(f"SERI STOR Size={len(CONTENT)}; {name}")
+                control.expect(250)
+            control.send("MSTR")
+            control.expect(150)
+            data.sendall(bytes(4) + CONTENT[:8192])
+            wait_until(
+                lambda: [each["bytes"] for each in watched.snapshot()["transfers"]] == [8192]
+            )
+            (running,) = watched.snapshot()["transfers"]
+            assert (running["path"], running["direction"]) == ("2 files", "upload")
+            assert re.search(
+                r"upload +anonymous +127\.0\.0\.1 +8.19 kB .* 1 +2 files", watched.status()
+            )
+            control.send("ABOR")
+            assert [control.reply()[0], control.reply()[0]] == [426, 226]
+        wait_until(lambda: not watched.snapshot()["transfers"])
+    told = [each["path"] for each in watched.log() if each.get("event") == "transfer"]
+    assert told == ["/a", "/b"], "each file by itself, and not the series again"
+
+
 def _check_running(watched: Watched) -> None:
     mode = (watched.home / "socket").stat().st_mode
     assert stat.S_IMODE(mode) == 0o600

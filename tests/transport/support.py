@@ -13,7 +13,8 @@ from pathlib import Path
 
 from xftp.protocol.records import CHUNK_BYTES
 from xftp.transport.channels import ActiveChannel, PassiveChannel
-from xftp.transport.files import PartialFile
+from xftp.transport.partial import PartialFile
+from xftp.transport.tls import DataTls
 
 HOST = "127.0.0.1"
 
@@ -43,9 +44,11 @@ def partial(path: Path, offset: int = 0, *, extend: bool = False) -> PartialFile
         return PartialFile.open(directory, path.name, offset, extend=extend)
 
 
-def listening(limit: int, expected: int | None = None) -> PassiveChannel:
+def listening(
+    limit: int, expected: int | None = None, tls: DataTls | None = None
+) -> PassiveChannel:
     """Listen for the data connections of a transfer."""
-    return PassiveChannel.listen(HOST, HOST, expected=expected, limit=limit)
+    return PassiveChannel.listen(HOST, HOST, expected=expected, limit=limit, tls=tls)
 
 
 def linked(count: int) -> tuple[PassiveChannel, ActiveChannel]:

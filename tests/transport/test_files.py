@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from xftp.errors import FileBusyError, FileError, LocalFileError, NoSpaceError, RestartError
-from xftp.transport.files import SourceFile, kept_length, working_names
+from xftp.transport.files import SourceFile
+from xftp.transport.kept import kept_length, working_names
 
 from .support import content, opened, partial
 
@@ -179,11 +180,11 @@ def test_a_journal_that_cannot_be_written_leaves_nothing(
 ) -> None:
     new = partial(tmp_path / "file")
 
-    def full(_: int) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fdatasync", full)
+        patch.setattr(os, "rename", full)
         with pytest.raises(NoSpaceError):
             new.begin_journal()
     assert names(tmp_path) == ["file.xftp.part"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from xftp.transport.files import SourceFile
 from xftp.transport.ratelimit import RateLimit
 from xftp.transport.receiver import RecordReceiver
 from xftp.transport.sender import RecordSender
+from xftp.transport.sockets import send_small_at_once
+from xftp.transport.tls import DataTls
 
 from .proxy import Pair, Proxy, proxied
 from .support import content, dial, listening, partial, record, send_all
@@ -46,17 +49,24 @@ Fault = Callable[[Proxy, Pair], None]
 
 
 async def transfer(
-    path: Path, count: int, fault: Fault, *, sender_dials: bool, server_sends: bool
+    path: Path,
+    count: int,
+    fault: Fault,
+    *,
+    sender_dials: bool,
+    server_sends: bool,
+    tls: tuple[DataTls | None, DataTls | None] = (None, None),
 ) -> Outcome:
     """Move DATA over `count` connections through a proxy that `fault` tells what to do.
 
-    The server is the side that says when all is there.
+    The server is the side that says when all is there. tls: of the server and of the client.
     """
+    listens, dials = tls if sender_dials != server_sends else tls[::-1]
     (path / "source").write_bytes(DATA)
     source, target = SourceFile.open(str(path / "source")), partial(path / "target")
-    passive = listening(count, count)
+    passive = listening(count, count, listens)
     async with proxied(passive.endpoint, lambda pair: fault(proxy, pair)) as proxy:
-        active = ActiveChannel([proxy.endpoint] * count)
+        active = ActiveChannel([proxy.endpoint] * count, tls=dials)
         channels: list[DataChannel] = [passive, active]
         for channel in channels:
             channel.replaces, channel.endurance = True, IMPATIENT
@@ -176,6 +186,20 @@ async def test_every_connection_is_reset_now_and_then(
 
     ended = await transfer(tmp_path, 4, fault, sender_dials=sender_dials, server_sends=server_sends)
     assert ended.sender.lost_connections >= 4
+
+
+async def test_the_end_of_a_file_waits_for_no_acknowledgment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once: list[int] = []
+
+    def noted(sock: socket.socket) -> None:
+        send_small_at_once(sock)
+        at_once.append(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr("xftp.transport.sender.send_small_at_once", noted)
+    await transfer(tmp_path, 3, lambda proxy, pair: None, sender_dials=False, server_sends=True)
+    assert at_once and all(at_once)
 
 
 async def test_healthy_connections_repeat_nothing(tmp_path: Path) -> None:

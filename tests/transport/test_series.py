@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,12 @@ from hypothesis import strategies as st
 
 from xftp.errors import FileError, VerifyError
 from xftp.protocol.series import SeriesFile
-from xftp.transport.files import PartialFile, SourceFile
+from xftp.transport.files import SourceFile
+from xftp.transport.kept import find_kept, kept_length
+from xftp.transport.partial import PartialFile
 from xftp.transport.series import SeriesSource, SeriesTarget, cut
+
+from .support import opened
 
 
 def digest(content: bytes) -> str:
@@ -105,7 +111,61 @@ def test_what_is_large_is_kept(tmp_path: Path) -> None:
     target.write([memoryview(b"x" * 5000)], 0)
     target.write([memoryview(b"y")], 6000)
     target.finish()
-    assert there.contents() == {"large.xftp.part": b"x" * 5000}
+    assert sorted(there.contents()) == ["large.xftp.journal", "large.xftp.part"]
+    with opened(tmp_path) as directory:
+        kept = find_kept(directory, "large")
+    assert kept is not None
+    assert kept.held == ((0, 5000), (6000, 6001))
+
+
+def test_holes_never_look_complete_while_a_series_moves(tmp_path: Path) -> None:
+    """A writer that is killed leaves what is there now."""
+    target = SeriesTarget([SeriesFile("large", 2 << 20)], Place(tmp_path).target)
+    target.write([memoryview(b"y")], (2 << 20) - 1)
+    assert (tmp_path / "large.xftp.part").stat().st_size == 2 << 20
+    with opened(tmp_path) as directory:
+        assert kept_length(directory, "large") == 0
+    target.finish()
+
+
+def test_files_are_synced_each_and_their_names_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    really = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    there = Place(tmp_path)
+    target = SeriesTarget(described([b"one", b"two", b"six"]), there.target, sync=True)
+    target.write([memoryview(b"onetwosix")], 0)
+    files = [os.stat(tmp_path / f"f{number}").st_ino for number in range(3)]
+    assert synced == files
+    target.finish()
+    assert synced == [*files, os.stat(tmp_path).st_ino]
+    assert target.failures == {}
+
+
+def test_names_that_cannot_be_synced_are_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = os.fsync
+
+    def fails(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fails)
+    target = SeriesTarget(described([b"one", b"two"]), Place(tmp_path).target, sync=True)
+    target.write([memoryview(b"onetwo")], 0)
+    target.finish()
+    assert [str(target.failures[index]) for index in (0, 1)] == [
+        "a directory: Input/output error"
+    ] * 2
 
 
 def test_what_differs_gets_no_name_and_the_others_go_on(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from xftp.errors import FileError, XftpError
 from xftp.server import Account
 from xftp.server.accounts import ANONYMOUS_NAMES
 from xftp.server.accounts_file import read_accounts
+from xftp.server.pam import DEFAULT_SERVICE
 
 from .params import Command, with_options
 
@@ -66,6 +67,13 @@ def admission_options(command: Command) -> Command:
             help="Users with hashed passwords, rights and limits of their own; SIGHUP reads it"
             " again.",
         ),
+        click.option(
+            "--pam-service",
+            metavar="NAME",
+            default=DEFAULT_SERVICE,
+            show_default=True,
+            help="The file of /etc/pam.d for users of the users file that have pam = true.",
+        ),
     )
 
 
@@ -76,6 +84,7 @@ class Admission:
     root: Path
     given: tuple[Account, ...]
     users_file: Path | None
+    pam_service: str
 
     @classmethod
     def take(cls, values: dict[str, Any]) -> Admission:
@@ -92,7 +101,7 @@ class Admission:
             raise click.UsageError(
                 "Nobody could log in: give --anonymous, --user NAME:PASSWORD or --users FILE."
             )
-        return cls(root, tuple(given), users_file)
+        return cls(root, tuple(given), users_file, values.pop("pam_service"))
 
     def accounts(self) -> tuple[Account, ...]:
         """Give the accounts as they are now. Raises XftpError if the users file is wrong."""

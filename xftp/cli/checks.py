@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuning import congestion
-from tuning.planning import BUFFERS_PER_WINDOW, buffer_bytes
+from tuning.planning import BUFFERS_PER_WINDOW, plan
 from tuning.profiles import PROFILES
 from tuning.units import format_size
-from xftp.protocol.options import MULT_LIMIT
 
+from .ceilings import fewest_connections
 from .machine import CAP_BPF, CAP_NET_ADMIN, CAP_SYS_ADMIN, Machine
 from .text import connections_text
 
@@ -28,7 +28,7 @@ _STRUCT_OPS_TYPE = "bpf_struct_ops_tcp_congestion_ops"
 """In the types of a kernel that takes such programs."""
 
 _LINK = PROFILES["hts-geo"].link("download")
-"""The link that buffers are judged by: one connection of a server that knows no others."""
+"""The link that buffers are judged by, as `xftp plan --profile hts-geo` does."""
 
 _ALLOWED = "net.ipv4.tcp_allowed_congestion_control"
 
@@ -153,19 +153,20 @@ def socket_options(machine: Machine) -> Check:
 
 
 def _ceiling(label: str, name: str) -> Checker:
-    """Make the check of the largest buffer that a process may set."""
+    """Make the check of the largest buffer that a process may set: what a plan would need."""
 
     def check(machine: Machine) -> Check:
         values = machine.integers(name)
         if not values:
             return Check(label, Need.TUNING, State.LIMITED, f"{name} cannot be read here")
-        has, needed = values[0], buffer_bytes(_LINK, 1)
+        has, planned = values[0], plan(_LINK.rate_bps, _LINK.rtt_s)
+        needed, over = planned.receive_buffer_bytes, connections_text(planned.connections)
         if has >= needed:
-            return Check(label, Need.TUNING, State.OK, f"{format_size(has)} may be asked for")
-        counts = range(2, MULT_LIMIT + 1)
-        enough = next((count for count in counts if buffer_bytes(_LINK, count) <= has), None)
+            found = f"{format_size(has)}, enough for hts-geo over {over}"
+            return Check(label, Need.TUNING, State.OK, found)
+        enough = fewest_connections(_LINK, has)
         else_ = f", or {connections_text(enough)}" if enough else ""
-        found = f"{format_size(has)}; hts-geo needs {format_size(needed)}{else_}"
+        found = f"{format_size(has)}; hts-geo over {over} needs {format_size(needed)}{else_}"
         command = as_root(machine, f"sysctl -w {name}={needed}")
         return Check(label, Need.TUNING, State.LIMITED, found, command)
 

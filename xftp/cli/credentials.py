@@ -10,9 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
-from xftp.errors import FileError
+from xftp.errors import FileError, NotLoggedInError
 
 from .terminal import ask_password
 
@@ -39,7 +37,7 @@ def find_login(
     """Find the password for `user` at `host`, or the user as well if none is given.
 
     Order: the URL's password, XFTP_PASSWORD, netrc, a prompt on a terminal. Raises FileError if
-    a netrc file cannot be used, click.UsageError if a password is needed and nobody can be asked.
+    a netrc file cannot be used, NotLoggedInError if a password is needed and nobody can be asked.
     """
     if password is not None:
         return Login(user, password)
@@ -52,7 +50,7 @@ def find_login(
     if user in (None, "anonymous", "ftp"):
         return Login(user, None)
     if not may_ask:
-        raise click.UsageError(
+        raise NotLoggedInError(
             f"there is no password for {user} at {host}: put it into ~/.netrc, "
             f"or into {PASSWORD_VARIABLE}"
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-import xftp
 from xftp.errors import FileError, XftpError
 from xftp.server import Settings
 from xftp.server.proxies import Network
@@ -21,12 +22,14 @@ from .limits import limit_options, raise_descriptor_limit, take_limits
 from .logs import start_logging
 from .network_options import network_options
 from .privileges import Identity, PrivilegeError
-from .running import loop_factory, prepare_streams
+from .protection import Protection, protection_options
+from .running import command_line, guarded, loop_factory, prepare_streams
 from .serving import Service
 from .status import WORD as STATUS_WORD
 from .status import status_command
 from .users import WORD as USER_WORD
 from .users import user_commands
+from .version import version_option
 from .watching import Watching, watching_options
 
 logger = logging.getLogger(__name__)
@@ -73,6 +76,7 @@ def _identity(ctx: click.Context, param: click.Parameter, text: str | None) -> I
 @config_option
 @admission_options
 @network_options
+@protection_options
 @click.option(
     "-n",
     "--connections",
@@ -81,7 +85,12 @@ def _identity(ctx: click.Context, param: click.Parameter, text: str | None) -> I
     show_default=True,
     help="Data connections of one transfer at most.",
 )
-@click.option("--fsync", is_flag=True, help="Acknowledge an upload only once it is on the disk.")
+@click.option(
+    "--fsync/--no-fsync",
+    default=True,
+    help="Acknowledge an upload only once it is on the disk (default), or as soon as the kernel"
+    " has it.",
+)
 @limit_options
 @watching_options
 @granting_options
@@ -92,8 +101,8 @@ def _identity(ctx: click.Context, param: click.Parameter, text: str | None) -> I
     help="As root: be USER once the port is bound and the settings are read.",
 )
 @click.option("-v", "--verbose", count=True, help="Log to stderr; twice: every command and reply.")
-@click.version_option(xftp.__version__, prog_name="xftpd")
-def main(
+@version_option("xftpd")
+def xftpd_command(
     host: str,
     port: int,
     connections: int,
@@ -122,16 +131,19 @@ def main(
     try:
         start_logging(verbose, log_format, log_file)
         watching = Watching.take(others)
+        protection = Protection.take(others)
     except FileError as error:
         raise click.ClickException(str(error)) from error
     limits = take_limits(others)
     tuner = take_tuner(others)
     settings = Settings(
         accounts=admission.first_accounts(),
+        pam_service=admission.pam_service,
         connection_limit=connections,
         passive_ports=passive_ports,
         public_host=public_host,
         proxies=proxies,
+        tls=protection.tls,
         limits=limits,
         login_timeout_s=login_timeout,
         idle_timeout_s=idle_timeout,
@@ -144,16 +156,33 @@ def main(
     too_few = raise_descriptor_limit(limits, connections)
     if too_few is not None:
         logger.warning("%s", too_few)
-    service = Service(settings, host, port, admission.accounts, watching, tuner.problems, run_as)
+    service = Service(
+        settings,
+        host,
+        port,
+        admission.accounts,
+        watching,
+        tuner.problems,
+        run_as,
+        protection.implicit_port,
+    )
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(service.run())
     except (XftpError, PrivilegeError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
-        raise click.ClickException(
-            f"cannot listen on {host}:{port}: {error.strerror or error}"
-        ) from error
+        raise click.ClickException(f"cannot listen on {host}:{port}: {_reason(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    """Say why in the system's words; asyncio's repeat the address."""
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def main() -> None:
+    """Run `xftpd` with the arguments of the process and end it."""
+    sys.exit(guarded(lambda: command_line(xftpd_command, "xftpd"), "xftpd"))
 
 
 if __name__ == "__main__":

@@ -14,20 +14,26 @@ from xftp.client.options import Existing
 from xftp.client.series import Pair
 from xftp.client.session import Session
 from xftp.client.url import FtpUrl
-from xftp.errors import FileNameError, XftpError
+from xftp.errors import FileNameError, ReplyError, XftpError
 from xftp.protocol.listings import safe_name
-from xftp.transport.files import working_names
+from xftp.transport.kept import working_names
 from xftp.transport.report import TransferReport
 
 from .existing import Chooser, choose
+from .going_on import GoingOn
+from .matching import DirectoryError, is_directory, matching
 from .outcome import RESUME_HINT, Outcome
 from .screen import Screen
 from .sessions import Sessions
 from .settings import Settings
 from .streams import OutputStream
 from .together import may_be_written, move_together
+from .urls import Wanted
 
 STDOUT = "-"
+
+_REFUSED = 550
+"""What servers answer to RETR of a directory, among others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +47,35 @@ class Download:
     """Where it goes: a path, or "-"."""
 
 
-def plan_downloads(urls: Sequence[FtpUrl], output: str | None) -> list[Download]:
-    """Decide where each file goes. Raises click.UsageError, FileNameError."""
-    for url in urls:
+def check_downloads(wanted: Sequence[Wanted], output: str | None) -> None:
+    """Refuse what can never work before anything is connected. Raises click.UsageError."""
+    for each in wanted:
+        url = each.url
         if url.type == "d" or url.path == "" or url.path.endswith("/"):
-            raise click.UsageError(f"{url} names a directory; get fetches files, ls lists")
+            raise click.UsageError(directory_refusal(url))
+    is_one = len(wanted) == 1 and wanted[0].pattern is None
+    _check_output([each.url for each in wanted if each.pattern is None], output, is_one=is_one)
+
+
+def _check_output(urls: Sequence[FtpUrl], output: str | None, *, is_one: bool) -> None:
+    """Raise click.UsageError if the files cannot all go to `output`, FileNameError for a name."""
+    if output == STDOUT:
+        return
+    if not is_one and output is not None and not Path(output).is_dir():
+        raise click.UsageError(f"-o {output}: several files need a directory that exists")
+    for url in urls:
+        local_target(url.path, output)
+
+
+def directory_refusal(place: object) -> str:
+    """Say that get does not fetch directories, and what does."""
+    return f"{place} is a directory: xftp mirror fetches it, xftp ls lists it"
+
+
+def plan_downloads(urls: Sequence[FtpUrl], output: str | None) -> list[Download]:
+    """Decide where each file goes. Raises FileNameError."""
     if output == STDOUT:
         return [Download(url, STDOUT) for url in urls]
-    if len(urls) > 1 and output is not None and not Path(output).is_dir():
-        raise click.UsageError(f"-o {output}: several files need a directory that exists")
     return [Download(url, local_target(url.path, output)) for url in urls]
 
 
@@ -73,12 +99,18 @@ def base_name(path: str) -> str:
     return name
 
 
-async def get_files(downloads: Sequence[Download], settings: Settings) -> int:
+async def get_files(wanted: Sequence[Wanted], output: str | None, settings: Settings) -> int:
     """Fetch all files, going on after failures; give the exit status."""
     screen = Screen(verbose=settings.verbose, quiet=settings.quiet)
     outcome = Outcome(screen, as_json=settings.json)
     async with Sessions(settings, screen) as sessions:
-        for download in await _fetch_together(downloads, sessions, settings, screen, outcome):
+        urls = await _named(wanted, sessions, screen, outcome)
+        downloads = plan_downloads(urls, output)
+        left = await _fetch_together(downloads, sessions, settings, screen, outcome)
+        for index, download in enumerate(left):
+            if outcome.is_full:
+                outcome.stopped(len(left) - index, "here")
+                break
 
             async def transfer(download: Download = download) -> TransferReport | None:
                 session = await sessions.get(download.url)
@@ -87,6 +119,30 @@ async def get_files(downloads: Sequence[Download], settings: Settings) -> int:
             name = "standard output" if download.target == STDOUT else download.target
             await outcome.of(name, str(download.url), transfer, kept_here(download.target))
     return outcome.status
+
+
+async def _named(
+    wanted: Sequence[Wanted], sessions: Sessions, screen: Screen, outcome: Outcome
+) -> list[FtpUrl]:
+    """Give the files that are wanted, with those that fit where there is a pattern."""
+    urls: list[FtpUrl] = []
+    for each in wanted:
+        if each.pattern is None:
+            urls.append(each.url)
+            continue
+        try:
+            found = await matching(await sessions.get(each.url), each.pattern)
+        except XftpError as error:
+            outcome.failed(str(each.url), str(each.url), error)
+            continue
+        for match in found:
+            if match.is_directory:
+                screen.notice(f"{match.path}: left out, it is a directory")
+            elif not safe_name(match.entry.name):
+                screen.notice(f"{match.path}: left out, not a name for a file here")
+            else:
+                urls.append(replace(each.url, path=match.path))
+    return urls
 
 
 async def _fetch_together(
@@ -98,6 +154,8 @@ async def _fetch_together(
 ) -> list[Download]:
     """Fetch what one server can send as a series; give what is left."""
     left = list(downloads)
+    if len(left) < 2:
+        return left
     first = downloads[0].url
     fitting = {
         each.target: each
@@ -115,12 +173,11 @@ async def _fetch_together(
     except XftpError:
         return left  # the first file will tell
 
-    def tell(download: Download, report: TransferReport) -> None:
-        outcome.note(download.target, str(download.url), report)
+    def named(download: Download) -> tuple[str, str]:
+        return download.target, str(download.url)
 
-    for download in await move_together(session, "download", jobs, tell, settings, screen):
-        left.remove(download)
-    return left
+    moved = await move_together(session, "download", jobs, outcome, named, settings, screen)
+    return [download for download in left if download not in moved]
 
 
 async def fetch(
@@ -136,19 +193,27 @@ async def fetch(
         return await _fetch_to_stdout(session, remote, screen)
 
     async def attempt(existing: Existing) -> TransferReport | None:
-        with screen.watch(target) as progress:
-            return await session.get(
+        with screen.watch(target) as bars:
+            progress = GoingOn(target, bars, screen) if existing == "fail" else bars
+            report = await session.get(
                 remote,
                 target,
                 existing=existing,
                 progress=progress,
                 preserve_times=settings.preserve_times,
             )
+        if report is not None and isinstance(progress, GoingOn):
+            progress.tell(report.offset)
+        return report
 
     try:
         return await attempt(settings.existing or "fail")
     except ExistsError as error:
         return await attempt(chooser(target, error))
+    except ReplyError as error:
+        if error.code != _REFUSED or not await is_directory(session, remote):
+            raise
+        raise DirectoryError(directory_refusal(remote)) from error
 
 
 def kept_here(target: str) -> Callable[[BaseException], str | None]:
@@ -160,7 +225,8 @@ def kept_here(target: str) -> Callable[[BaseException], str | None]:
         path = Path(target).resolve()  # a link stays a link, so the partial file is at its end
         part = path.with_name(working_names(path.name)[0])
         shown = part if path.parent != Path.cwd() else part.name
-        return f"partial file kept: {shown}; {RESUME_HINT}" if part.exists() else None
+        is_worth_it = part.exists() and part.stat().st_size
+        return f"partial file kept: {shown}; {RESUME_HINT}" if is_worth_it else None
 
     return hint
 

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xftp.client.mirror import Mirror, Order, Summary
+from xftp.client.mirror import Mirror
+from xftp.client.mirror_moves import Order, Summary
 from xftp.client.mirroring import Plan, Tree
 from xftp.client.options import Options
 from xftp.client.patterns import Selection
 from xftp.client.pool import SessionPool
 from xftp.client.session import Session, open_session
 from xftp.client.url import FtpUrl, parse_url
-from xftp.errors import ConnectError, TransferAborted, XftpError
+from xftp.errors import ArgumentError, ConnectError, TransferAborted, XftpError
 from xftp.transport.ratelimit import RateLimit
 
 from .credentials import find_login
@@ -29,6 +30,8 @@ from .sessions import options_of
 from .settings import Settings
 from .terminal import can_ask, complain
 from .text import printable, rate_text, seconds_text, size_text
+from .tls_options import check_tls
+from .urls import shown
 
 if TYPE_CHECKING:
     from xftp.client.progress import Progress
@@ -47,7 +50,12 @@ def mirror_order(source: str, target: str, values: dict[str, Any]) -> tuple[FtpU
     is_remote = ["://" in place for place in (source, target)]
     if sum(is_remote) != 1:
         raise click.UsageError("one of SOURCE and TARGET is a URL, the other a directory here")
-    url = parse_url(source if is_remote[0] else target)
+    typed, argument = (source, "SOURCE") if is_remote[0] else (target, "TARGET")
+    try:
+        url = parse_url(typed)
+    except ArgumentError as error:
+        hint = f"'{argument}'"
+        raise click.BadParameter(f"{shown(typed)}: {error}", param_hint=hint) from error
     if url.type is not None:
         raise click.UsageError(f"{url}: a mirror takes no ;type=")
     try:
@@ -93,6 +101,7 @@ async def mirror_files(order: tuple[FtpUrl, Order], settings: Settings) -> int:
 
 
 def _pool(url: FtpUrl, settings: Settings, screen: Screen) -> SessionPool:
+    check_tls(url, settings)
     login = find_login(
         url.host,
         user=url.user or settings.user,
@@ -187,6 +196,7 @@ def _sentence(summary: Summary) -> str:
             (summary.removed, f"{would}deleted"),
             (summary.left_out, "left out (links, special files)"),
             (summary.failed, "failed"),
+            (summary.not_tried, "not tried"),
         )
         if count
     ]

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 
+from xftp.client.space import is_no_space
 from xftp.errors import XftpError
 from xftp.transport.report import TransferReport
 
@@ -21,6 +22,8 @@ class Outcome:
     def __init__(self, screen: Screen, *, as_json: bool = False) -> None:
         self.status = 0
         """That of the first failure, 0 if there is none."""
+        self.is_full = False
+        """Whether there was no space for a file, so that the others need not be tried."""
         self._screen = screen
         self._as_json = as_json
 
@@ -39,10 +42,7 @@ class Outcome:
         try:
             report = await transfer()
         except XftpError as error:
-            self.status = self.status or error.exit_code
-            complain(error)
-            self._notice(hint(error))
-            self._print({"file": name, "url": url, "status": "failed", "error": str(error)})
+            self.failed(name, url, error, hint(error))
         except Interrupted:
             raise
         except BaseException as error:
@@ -51,9 +51,27 @@ class Outcome:
         else:
             self._tell(name, url, report)
 
+    def failed(self, name: str, url: str, error: XftpError, hint: str | None = None) -> None:
+        """Note what failed; hint: how to go on."""
+        self.status = self.status or error.exit_code
+        self.is_full = self.is_full or is_no_space(error)
+        complain(error)
+        self._notice(hint)
+        self._print({"file": name, "url": url, "status": "failed", "error": str(error)})
+
+    def stopped(self, count: int, place: str) -> None:
+        """Say that files were not tried, as there is no space left; place: where."""
+        if count:
+            files = "1 file" if count == 1 else f"{count} files"
+            complain(f"stopped with {files} to go: make room {place} and run again")
+
     def note(self, name: str, url: str, report: TransferReport) -> None:
         """Note a file that moved well."""
         self._tell(name, url, report)
+
+    def sum_up(self, report: TransferReport) -> None:
+        """Tell of files that moved together, after each was noted."""
+        self._screen.together(report)
 
     def _tell(self, name: str, url: str, report: TransferReport | None) -> None:
         if report is None:

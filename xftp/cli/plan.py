@@ -25,6 +25,7 @@ from tuning.units import (
 )
 from xftp.protocol.options import MULT_LIMIT
 
+from .ceilings import fewest_connections
 from .text import connections_text, seconds_text
 from .tuning import RENTED
 
@@ -118,8 +119,20 @@ class Advice:
             "direction": "download",
             "with_n_rented": rented,
             "ceilings": [asdict(each) | {"command": each.command} for each in self.ceilings],
+            "fitting_connections": self.fitting_connections,
             "next": self.next_command,
         }
+
+    @property
+    def fitting_connections(self) -> int | None:
+        """Connections that get by with this machine's ceilings, where those of the plan do not.
+
+        None: those of the plan do, or no number does.
+        """
+        here = [each.here for each in self.ceilings if each.here is not None]
+        if not here or all(each.command is None for each in self.ceilings):
+            return None
+        return fewest_connections(self.plan.link, min(here))
 
 
 def advise(request: Request, options: frozenset[str], read_sysctl: SysctlReader = sysctl) -> Advice:
@@ -177,7 +190,7 @@ def advice_lines(advice: Advice) -> Iterator[str]:
     yield ""
     yield from _table("Each connection, on both ends", [*_connection_rows(advice)])
     yield ""
-    yield from _table("Needed of both hosts", [*_ceiling_rows(advice.ceilings)])
+    yield from _table("Needed of both hosts", [*_ceiling_rows(advice)])
     yield ""
     yield from _table(f"Expected for {format_size(made.size_bytes)}", _time_rows(advice))
     if advice.rented is not None:
@@ -230,7 +243,8 @@ def _connections_note(advice: Advice) -> str:
     return ""
 
 
-def _ceiling_rows(ceilings: Sequence[Ceiling]) -> Iterator[tuple[str, str]]:
+def _ceiling_rows(advice: Advice) -> Iterator[tuple[str, str]]:
+    ceilings = advice.ceilings
     width = max(len(str(each.needed)) for each in ceilings)
     for each in ceilings:
         here = "unknown here" if each.here is None else f"{each.here} here"
@@ -239,6 +253,9 @@ def _ceiling_rows(ceilings: Sequence[Ceiling]) -> Iterator[tuple[str, str]]:
     for each in ceilings:
         if each.command is not None:
             yield "as root:", each.command
+    if advice.fitting_connections is not None:
+        count = connections_text(advice.fitting_connections)
+        yield "or:", f"-n {advice.fitting_connections}, as {count} get by with what is granted here"
 
 
 def _time_rows(advice: Advice) -> list[tuple[str, str]]:

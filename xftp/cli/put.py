@@ -18,10 +18,11 @@ from xftp.client.series import Pair
 from xftp.client.session import Session
 from xftp.client.streams import descriptor_producer
 from xftp.client.url import FtpUrl
-from xftp.errors import FileError, LoginError, ReplyError, TransferAborted, XftpError, file_error
+from xftp.errors import ArgumentError, FileError, ReplyError, TransferAborted, XftpError, file_error
 from xftp.transport.report import TransferReport
 
 from .existing import Chooser, choose, refusal
+from .matching import is_directory
 from .outcome import RESUME_HINT, Outcome
 from .screen import Screen
 from .sessions import Sessions
@@ -57,9 +58,14 @@ async def put_files(files: Sequence[str], url: FtpUrl, settings: Settings) -> in
     """Send all files, going on after failures; give the exit status."""
     screen = Screen(verbose=settings.verbose, quiet=settings.quiet)
     outcome = Outcome(screen, as_json=settings.json)
-    many = len(files) > 1
     async with Sessions(settings, screen, may_ask=STDIN not in files) as sessions:
-        for file in await _send_together(files, url, sessions, settings, screen, outcome):
+        if len(files) > 1 and not names_directory(url.path):
+            url = await _as_directory(url, sessions)
+        left = await _send_together(files, url, sessions, settings, screen, outcome)
+        for index, file in enumerate(left):
+            if outcome.is_full:
+                outcome.stopped(len(left) - index, "on the server")
+                break
 
             async def transfer(file: str = file) -> TransferReport | None:
                 if file == STDIN:
@@ -67,10 +73,7 @@ async def put_files(files: Sequence[str], url: FtpUrl, settings: Settings) -> in
                     return await send_stream(session, url.path, settings, screen)
                 check_source(file)
                 session = await sessions.get(url)
-                path = url.path
-                if many and not names_directory(path):
-                    path = await _as_directory(session, path)
-                return await send(session, file, path, settings, screen)
+                return await send(session, file, url.path, settings, screen)
 
             name = "standard input" if file == STDIN else file
             target = url.path
@@ -105,12 +108,11 @@ async def _send_together(
         if settings.existing == "overwrite" or size is None
     ]
 
-    def tell(file: str, report: TransferReport) -> None:
-        outcome.note(file, str(replace(url, path=url.path + Path(file).name)), report)
+    def named(file: str) -> tuple[str, str]:
+        return file, str(replace(url, path=url.path + Path(file).name))
 
-    for file in await move_together(session, "upload", pairs, tell, settings, screen):
-        left.remove(file)
-    return left
+    moved = await move_together(session, "upload", pairs, outcome, named, settings, screen)
+    return [file for file in left if file not in moved]
 
 
 def _by_name(files: Sequence[str]) -> dict[str, str]:
@@ -185,23 +187,14 @@ async def send_stream(
             raise refusal(printable(remote)) from error
 
 
-async def is_directory(session: Session, path: str) -> bool:
-    """Tell whether one can change to `path` on the server; the present directory stays."""
-    try:
-        here = await session.pwd()
-        await session.cwd(path)
-        await session.cwd(here)
-    except LoginError:
-        raise
-    except XftpError:
-        return False
-    return True
+async def _as_directory(url: FtpUrl, sessions: Sessions) -> FtpUrl:
+    """Give the URL of the directory that several files go to.
 
-
-async def _as_directory(session: Session, path: str) -> str:
-    if not await is_directory(session, path):
-        raise FileError(f"{path}: several files need a directory that exists on the server")
-    return f"{path}/"
+    Raises ArgumentError if there is none of that name, and what connecting raises.
+    """
+    if not await is_directory(await sessions.get(url), url.path):
+        raise ArgumentError(f"{url}: several files need a directory that exists on the server")
+    return replace(url, path=f"{url.path}/")
 
 
 def _hint(file: str, settings: Settings) -> Callable[[BaseException], str | None]:

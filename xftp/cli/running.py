@@ -14,7 +14,7 @@ import click
 
 from xftp.errors import XftpError
 
-from .terminal import Interrupted, complain
+from .terminal import Interrupted, complain, say
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -79,13 +79,28 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="surrogateescape" if mode == "r" else "replace")
 
 
-def guarded(command: Callable[[], int]) -> int:
+def command_line(command: click.Command, program: str) -> int:
+    """Run a command with the arguments of the process; give its exit status.
+
+    What is wrong with them is said in a sentence, with where to look. Raises what it raises else.
+    """
+    try:
+        status = command.main(prog_name=program, standalone_mode=False)
+    except click.UsageError as error:
+        complain(error.format_message(), program)
+        if error.ctx is not None:
+            say(f"Try '{error.ctx.command_path} --help'.")
+        return error.exit_code
+    return status if isinstance(status, int) else 0
+
+
+def guarded(command: Callable[[], int], program: str = "xftp") -> int:
     """Run a whole command line; every error becomes one sentence and an exit status."""
     try:
         status = command()
         sys.stdout.flush()
     except XftpError as error:
-        complain(error)
+        complain(error, program)
         status = error.exit_code
     except Interrupted as error:
         status = error.exit_code
@@ -95,7 +110,7 @@ def guarded(command: Callable[[], int]) -> int:
         _abandon_stdout()
         status = 1
     except click.ClickException as error:
-        complain(error.format_message())
+        complain(error.format_message(), program)
         status = error.exit_code
     return status
 

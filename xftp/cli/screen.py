@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xftp.transport.report import TransferReport
@@ -67,6 +68,17 @@ class Screen:
         if self.quiet or not self._says_success:
             return
         self._say(summary(name, report))
+        if report.files == 1:
+            self._connections(report)
+
+    def together(self, report: TransferReport) -> None:
+        """Say what files achieved that moved together, each of which `done` was told of."""
+        if self.quiet or not self._says_success:
+            return
+        self._say(summary(f"{report.files} files", replace(report, files=1)))
+        self._connections(report)
+
+    def _connections(self, report: TransferReport) -> None:
         if not self.verbose:
             return
         for each in report.connections:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from xftp.errors import XftpError
+from xftp.errors import ConnectError, XftpError
 from xftp.server import Account, Server, Settings
 
 from .privileges import Identity, PrivilegeError, unreadable
@@ -44,12 +45,17 @@ class Service:
     run_as: Identity | None = None
     """Who to be once the port is bound; None: whoever started it."""
 
+    implicit_port: int | None = None
+    """Where clients begin with TLS; 0: a free port; None: nowhere."""
+
     async def run(self) -> None:
         """Serve until a signal ends it. Raises OSError, XftpError, PrivilegeError."""
         server = Server(self.settings)
         await server.start(self.host, self.port)
         async with AsyncExitStack() as stack:
             try:
+                if self.implicit_port is not None:
+                    await self._listen_for_tls(server, self.implicit_port)
                 await self.watching.start(server, stack)
                 if self.run_as is not None:
                     _become(self.run_as, self.settings)
@@ -60,6 +66,13 @@ class Service:
                 raise
             await self._serve(server)
 
+    async def _listen_for_tls(self, server: Server, port: int) -> None:
+        try:
+            await server.start_implicit(self.host, port)
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise ConnectError(f"cannot listen on {self.host}:{port}: {reason}") from error
+
     async def _serve(self, server: Server) -> None:
         signals: asyncio.Queue[None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
@@ -68,6 +81,8 @@ class Service:
         loop.add_signal_handler(signal.SIGHUP, self._reload, server)
         shown = f"[{self.host}]" if ":" in self.host else self.host
         print(f"listening on {shown}:{server.server_port}", flush=True)
+        if server.implicit_port is not None:
+            print(f"listening on {shown}:{server.implicit_port} with TLS", flush=True)
         await signals.get()
         ending = asyncio.create_task(server.shut_down(self.settings.stop_timeout_s))
         again = asyncio.create_task(signals.get())
@@ -80,14 +95,25 @@ class Service:
             await server.close()
 
     def _reload(self, server: Server) -> None:
-        """Read the accounts again; those that cannot be read leave everything as it is."""
+        """Read accounts and certificate again; what cannot be read leaves all as it is."""
         self.watching.reopen()
+        self._reload_certificate()
         try:
             server.reload(self.accounts())
         except XftpError as error:
             logger.error("the accounts stay as they were: %s", error)
         else:
             logger.info("the accounts were read again")
+
+    def _reload_certificate(self) -> None:
+        if self.settings.tls is None:
+            return
+        try:
+            self.settings.tls.reload()
+        except XftpError as error:
+            logger.error("the certificate stays as it was: %s", error)
+        else:
+            logger.info("the certificate was read again")
 
 
 def _become(identity: Identity, settings: Settings) -> None:

@@ -20,6 +20,7 @@ from .screen import Screen
 from .settings import Settings
 from .supposed import SupposedTuning, may_suppose
 from .terminal import can_ask
+from .tls_options import check_tls, tls_of
 from .tuning import ClientTuning, Wish
 
 
@@ -35,8 +36,11 @@ def options_of(settings: Settings, screen: Screen) -> Options:
         supposing=None if settings.no_memory else _supposing(wish, made),
         strict_tuning=settings.strict_tuning,
         connections=settings.connections or MULT_LIMIT,
+        # Who asks for more in so many words may have them, within the server's limit.
+        connection_limit=max(MULT_LIMIT, settings.connections or 0),
         auto=AutoConnections(wish) if settings.connections is None else None,
         splits=settings.connections is not None,
+        tls=tls_of(settings),
         passive=settings.passive,
         assume_xftpd=settings.assume_xftpd,
         memory=None if settings.no_memory else _memory(screen),
@@ -44,6 +48,7 @@ def options_of(settings: Settings, screen: Screen) -> Options:
         limit_rate=settings.limit_rate,
         retries=settings.retries,
         verify=settings.verify,
+        sync_downloads=settings.fsync,
         report_sender=settings.json or settings.verbose,
         trace=screen.trace,
         notice=screen.notice,
@@ -87,7 +92,7 @@ class Sessions:
         self._settings = settings
         self._options = options_of(settings, screen)
         self._may_ask = may_ask and can_ask()
-        self._place: tuple[str, int, str | None, str | None] | None = None
+        self._place: tuple[str, str, int, str | None, str | None] | None = None
         self._session: Session | None = None
         self._failure: XftpError | None = None
 
@@ -114,7 +119,7 @@ class Sessions:
         Raises ConnectError and LoginError; for the same server again without a new try, as a
         password that is wrong does not become right.
         """
-        place = (url.host, url.port, url.user, url.password)
+        place = (url.scheme, url.host, url.port, url.user, url.password)
         if place == self._place:
             if self._failure is not None:
                 raise self._failure
@@ -133,6 +138,7 @@ class Sessions:
         return self._session
 
     async def _open(self, url: FtpUrl) -> Session:
+        check_tls(url, self._settings)
         login = find_login(
             url.host,
             user=url.user or self._settings.user,

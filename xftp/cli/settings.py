@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from .params import (
     rate,
     with_options,
 )
+from .tls_options import tls_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,18 @@ class Settings:
     no_memory: bool = False
     """Neither use nor keep what is learnt of servers and paths."""
 
+    tls: bool = False
+    """Protect sessions with ftp:// URLs by TLS too."""
+
+    ca_file: Path | None = None
+    """Certificates that are trusted; None: those of the system."""
+
+    insecure: bool = False
+    """Do not check who the server is."""
+
+    clear_data: bool = False
+    """Protect the control connection only."""
+
     verbose: bool = False
     """Show the control connection and every data connection."""
 
@@ -66,6 +80,9 @@ class Settings:
 
     preserve_times: bool = True
     """Give the copy the time of the original."""
+
+    fsync: bool = False
+    """See a download on the disk before it is done."""
 
     verify: Verify = "auto"
     """Compare hashes of both ends after a transfer."""
@@ -98,7 +115,7 @@ class Settings:
 def session_options(command: Command) -> Command:
     """Add the options of everything that talks to a server."""
     return with_options(
-        command,
+        tls_options(command),
         click.option("--user", metavar="NAME", help="Log in as NAME (a user in the URL wins)."),
         click.option(
             "--netrc-file",
@@ -111,8 +128,8 @@ def session_options(command: Command) -> Command:
             default=False,
             help="Who opens data connections: the server, or this side (default).",
         ),
-        click.option("-4", "family", flag_value="ipv4", help="Use IPv4 only."),
-        click.option("-6", "family", flag_value="ipv6", help="Use IPv6 only."),
+        click.option("-4", "only_ipv4", is_flag=True, help="Use IPv4 only."),
+        click.option("-6", "only_ipv6", is_flag=True, help="Use IPv6 only."),
         click.option(
             "--assume-xftpd",
             is_flag=True,
@@ -137,11 +154,9 @@ def existing_options(command: Command) -> Command:
     """Add the options that say what becomes of a file that is there."""
     return with_options(
         command,
-        click.option("--overwrite", "existing", flag_value="overwrite", help="Replace files."),
-        click.option(
-            "--resume", "existing", flag_value="resume", help="Go on where a transfer stopped."
-        ),
-        click.option("--skip", "existing", flag_value="skip", help="Leave files that are there."),
+        click.option("--overwrite", is_flag=True, help="Replace files."),
+        click.option("--resume", is_flag=True, help="Go on where a transfer stopped."),
+        click.option("--skip", is_flag=True, help="Leave files that are there."),
     )
 
 
@@ -175,6 +190,12 @@ def moving_options(command: Command) -> Command:
             "--preserve-times/--no-preserve-times",
             default=True,
             help="Give the copy the time of the original (default), or not.",
+        ),
+        click.option(
+            "--fsync",
+            is_flag=True,
+            help="A download is done only once it is on the disk. (Whether an upload is, is the"
+            " server's choice: xftpd sees to it.)",
         ),
         click.option(
             "--verify/--no-verify",
@@ -265,8 +286,29 @@ def json_option(command: Command) -> Command:
     )
 
 
+_EXISTING: dict[str, Existing] = {
+    "overwrite": "overwrite",
+    "resume": "resume",
+    "skip": "skip",
+}
+_FAMILIES: dict[str, Family] = {"only_ipv4": "ipv4", "only_ipv6": "ipv6"}
+
+
+def _take_one(values: dict[str, Any], meanings: Mapping[str, object], names: str) -> Any:
+    """Take flags of which one may be given; give what it means. Raises click.UsageError."""
+    given = [meaning for flag, meaning in meanings.items() if values.pop(flag, False)]
+    if len(given) > 1:
+        raise click.UsageError(f"{names} contradict each other")
+    return given[0] if given else None
+
+
 def settings_from(values: dict[str, Any]) -> Settings:
-    """Make the settings from what click parsed, and take it out of `values`."""
+    """Make the settings from what click parsed, and take it out of `values`.
+
+    Raises click.UsageError for options that contradict each other.
+    """
+    values["existing"] = _take_one(values, _EXISTING, "--overwrite, --resume and --skip")
+    values["family"] = _take_one(values, _FAMILIES, "-4 and -6")
     chosen = {
         name: value
         for name in Settings.__dataclass_fields__

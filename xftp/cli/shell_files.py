@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fnmatch
-import glob
 import os
 from pathlib import Path
 
 from xftp.errors import ArgumentError, FileError, file_error
-from xftp.protocol.listings import Entry
 
+from .matching import has_wildcards, matching
 from .shell_state import ShellState
 from .text import listing_lines, printable, size_text
 
@@ -29,28 +27,13 @@ async def dir_(state: ShellState, arguments: list[str]) -> None:
 
 async def _list(state: ShellState, paths: list[str], *, long: bool) -> None:
     path = paths[0] if paths else ""
-    if glob.has_magic(path.rpartition("/")[2]):
-        entries = await matching(state, path)
+    session = state.need_session()
+    if has_wildcards(path):
+        entries = [match.entry for match in await matching(session, path)]
     else:
-        entries = await state.need_session().list(path)
+        entries = await session.list(path)
     for line in listing_lines(entries, long=long):
         print(line)
-
-
-async def matching(state: ShellState, pattern: str) -> list[Entry]:
-    """Give the server's entries whose names match the last part of `pattern`.
-
-    Raises FileError if there are none.
-    """
-    directory, slash, last = pattern.rpartition("/")
-    found = [
-        entry
-        for entry in await state.need_session().list(directory or slash)
-        if entry.kind not in ("cdir", "pdir") and fnmatch.fnmatchcase(entry.name, last)
-    ]
-    if not found:
-        raise FileError(f"{pattern}: no such file on the server")
-    return found
 
 
 async def cd(state: ShellState, arguments: list[str]) -> None:

@@ -22,6 +22,7 @@ from xftp.protocol.listings import Entry, safe_name
 from .shell_files import local_names, local_path
 from .shell_state import ShellState
 from .shell_words import all_names, find_word
+from .terminal import say, typed_ahead
 from .text import printable
 
 HISTORY_NAME = "history"
@@ -43,6 +44,10 @@ class Prompt:
 
     async def read(self) -> str | None:
         """Give the next line, "" after Ctrl-C, None after Ctrl-D."""
+        line = typed_ahead()
+        if line is not None:
+            say(f"{self._text}{printable(line)}")
+            return line
         try:
             line = await self._session.prompt_async(self._text)
         except KeyboardInterrupt:

@@ -122,6 +122,7 @@ async def status(state: ShellState, _: list[str]) -> None:
     else:
         who = "logged in" if session.is_logged_in else "not logged in"
         print(f"connected to {session.url.host}, port {session.url.port}, {who}")
+        print(f"protection: {session.protection or 'none, everything goes in clear'}")
         count = str(session.connections)
         if settings.connections is None:
             count = f"auto, up to {count}"

@@ -13,6 +13,7 @@ from .screen import Screen
 from .sessions import options_of
 from .settings import Settings
 from .terminal import say
+from .tls_options import check_tls
 
 
 class ShellState:
@@ -40,6 +41,7 @@ class ShellState:
 
     async def connect(self, url: FtpUrl) -> Session:
         """Connect, without login, in place of the present session. Raises ConnectError."""
+        check_tls(url, self.settings)
         await self.disconnect()
         options = options_of(self.settings, self.screen)
         self.session = await open_session(url, options=options, login=False)

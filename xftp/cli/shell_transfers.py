@@ -15,9 +15,10 @@ from xftp.transport.report import TransferReport
 
 from .existing import Chooser, SeveralChoices, choose
 from .get import STDOUT, base_name, fetch, kept_here, local_target
+from .matching import NoMatchError, has_wildcards, matching
 from .put import STDIN, send
 from .settings import Settings
-from .shell_files import local_path, matching
+from .shell_files import local_path
 from .shell_state import ShellState
 from .terminal import ask_choice, complain
 
@@ -88,21 +89,22 @@ async def _each(
 
 
 async def _matching(state: ShellState, pattern: str) -> list[str]:
-    """Give the paths of the server's files that match; a pattern without magic names itself."""
-    directory, slash, last = pattern.rpartition("/")
-    if not glob.has_magic(last):
+    """Give the paths of the server's files that match; a pattern without wildcards names itself."""
+    if not has_wildcards(pattern):
         return [pattern]
     found: list[str] = []
-    for entry in await matching(state, pattern):
-        if entry.kind == "dir":
+    for match in await matching(state.need_session(), pattern):
+        if match.is_directory:
             continue
-        if safe_name(entry.name):
-            found.append(f"{directory}{slash}{entry.name}")
+        if safe_name(match.entry.name):
+            found.append(match.path)
         else:
-            state.screen.notice(f"{entry.name}: left out, the name could leave this directory")
+            state.screen.notice(
+                f"{match.entry.name}: left out, the name could leave this directory"
+            )
     if not found:
-        raise FileError(f"{pattern}: no such file on the server")
-    return sorted(found)
+        raise NoMatchError(f"{pattern}: no such file on the server")
+    return found
 
 
 def _matching_here(pattern: str) -> list[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import shutil
+import sys
+import textwrap
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +16,13 @@ from .shell_state import ShellState
 
 Names = Literal["", "remote", "remote-directory", "local", "local-directory", "word"]
 """What the arguments of a word are, for completion."""
+
+
+_USAGE_WIDTH = 32
+"""Longer usages have a line of their own in help."""
+
+_HELP_WIDTH = 80
+_LEAST_HELP_WIDTH = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +66,29 @@ class Word:
 async def show_help(_: ShellState, arguments: list[str]) -> None:
     """List the words, or explain one."""
     words = [find_word(arguments[0])] if arguments else list(WORDS)
+    width = shutil.get_terminal_size((_HELP_WIDTH, 0)).columns if sys.stdout.isatty() else 0
+    for line in help_lines(words, max(width, _LEAST_HELP_WIDTH) if width else _HELP_WIDTH):
+        print(line)
+
+
+def help_lines(words: Sequence[Word], width: int) -> Iterator[str]:
+    """Write the explanations of words in `width` columns, broken between words only."""
     usages = [f"{word.name} {word.usage}".rstrip() for word in words]
-    width = max(map(len, usages))
+    fitting = [len(usage) for usage in usages if len(usage) <= _USAGE_WIDTH]
+    indent = " " * (max(fitting, default=0) + 2)
     for word, usage in zip(words, usages, strict=True):
         also = f" (also: {', '.join(word.aliases)})" if word.aliases else ""
-        print(f"{usage:<{width}}  {word.help}{also}")
+        first = f"{usage:<{len(indent)}}"
+        if len(first) > len(indent):  # too long for its column
+            yield from textwrap.wrap(usage, width, subsequent_indent="  ", break_on_hyphens=False)
+            first = indent
+        yield from textwrap.wrap(
+            word.help + also,
+            width,
+            initial_indent=first,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
 
 
 async def leave(state: ShellState, _: list[str]) -> None:

@@ -61,7 +61,12 @@ def connections_text(count: int) -> str:
 
 
 def summary(name: str, report: TransferReport) -> str:
-    """Write the one line that a transfer leaves behind."""
+    """Write the one line that a transfer leaves behind.
+
+    One of several files that moved together has no time and no rate of its own.
+    """
+    if report.files > 1:
+        return f"{printable(name)}: {size_text(report.bytes)}"
     rate = f", {rate_text(report.bytes_per_s)}" if report.bytes and report.seconds > 0 else ""
     resumed = f", resumed at {size_text(report.offset)}" if report.offset else ""
     moved = f"{size_text(report.bytes)} in {seconds_text(report.seconds)}"

@@ -15,9 +15,10 @@ from xftp.client.options import Direction
 from xftp.client.series import MOST_FILES, Pair
 from xftp.client.session import Session
 from xftp.errors import XftpError
-from xftp.transport.files import working_names
+from xftp.transport.kept import working_names
 from xftp.transport.report import TransferReport
 
+from .outcome import Outcome
 from .screen import Screen
 from .settings import Settings
 
@@ -38,19 +39,22 @@ async def move_together(
     session: Session,
     direction: Direction,
     jobs: Sequence[tuple[Job, Pair]],
-    tell: Callable[[Job, TransferReport], None],
+    outcome: Outcome,
+    named: Callable[[Job], tuple[str, str]],
     settings: Settings,
     screen: Screen,
 ) -> list[Job]:
-    """Move files as series; give those that are there, of each of which `tell` was told.
+    """Move files as series, and note each that is there; give those.
 
-    Its report has the bytes of the file, and the time and the connections of the whole series.
+    named: the name of a job for the person, and where it is on the server. Time and rate in the
+    reports are those of the series; the connections are told with its first file only.
     """
     done: list[Job] = []
     for at in range(0, len(jobs), MOST_FILES):
         part = jobs[at : at + MOST_FILES]
         completed: list[int] = []
         report = TransferReport(bytes=0, seconds=0.0, framed=True)
+        problem: XftpError | None = None
         try:
             with screen.watch(f"{len(part)} files") as progress:
                 result = await session.move_series(
@@ -64,13 +68,28 @@ async def move_together(
                 return done
             report = result.report or report
         except XftpError as error:
-            screen.detail(f"{error}; going on one by one")
-            return done
+            problem = error
         finally:
-            for job, pair in (part[index] for index in completed):
-                done.append(job)
-                tell(job, replace(report, bytes=_size(pair.here), files=len(part)))
+            moved = [(named(part[index][0]), _size(part[index][1].here)) for index in completed]
+            _note(outcome, moved, report)
+            done += [part[index][0] for index in completed]
+        if problem is not None:
+            screen.detail(f"{problem}; going on one by one")
+            return done
     return done
+
+
+def _note(
+    outcome: Outcome, moved: Sequence[tuple[tuple[str, str], int]], report: TransferReport
+) -> None:
+    """Note files that moved together as `report` tells."""
+    if not moved:
+        return
+    whole = replace(report, files=len(moved), together_bytes=sum(size for _, size in moved))
+    for index, ((name, url), size) in enumerate(moved):
+        each = replace(whole, bytes=size)
+        outcome.note(name, url, each if index == 0 else replace(each, connections=()))
+    outcome.sum_up(replace(whole, bytes=whole.together_bytes or 0))
 
 
 def _size(path: Path) -> int:

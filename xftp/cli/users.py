@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from xftp.server.permissions import (
     permission_names,
 )
 
+from .homes import prepare_home
 from .params import rate
 from .running import prepare_streams
 from .terminal import Interrupted, ask_password, can_ask
@@ -71,6 +73,17 @@ def _permissions(
         return named.get(text) or parse_permissions(text.split(","))
     except ArgumentError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def _size(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Read a number of bytes, with K, M, G or T behind it. Raises click.BadParameter."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,15})([KMGT]?)", text.upper())
+    size = int(found[1]) << 10 * " KMGT".index(found[2] or " ") if found else 0
+    if size < 1:
+        raise click.BadParameter(f"{text!r} is no size, as 500M or 20G")
+    return size
 
 
 _users_option = click.option(
@@ -117,7 +130,10 @@ def _new_password(name: str, from_stdin: bool) -> str:
 # -- commands ----------------------------------------------------------------------------------
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=False,
+)
 def user_commands() -> None:
     """Keep the accounts in a users file. A running xftpd takes changes at SIGHUP."""
     prepare_streams()
@@ -141,6 +157,16 @@ def user_commands() -> None:
     callback=_permissions,
     help="What the user may do: some of list,read,write,append,delete,rename,mkdir, or `all`.",
 )
+@click.option(
+    "--create-home", is_flag=True, help="Make the home if it is not there, for the file's owner."
+)
+@click.option(
+    "--root",
+    metavar="DIRECTORY",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The daemon's --root, to find a relative home.",
+)
+@click.option("--pam", "asks_pam", is_flag=True, help="Let PAM compare the password.")
 @click.option("--sessions", type=click.IntRange(1), metavar="N", help="Sessions at once.")
 @click.option(
     "--connections", type=click.IntRange(1, 64), metavar="N", help="Data connections per transfer."
@@ -151,15 +177,29 @@ def user_commands() -> None:
     callback=rate,
     help="Bytes per second of all transfers of the user together: 500k, 2M, or 50mbit.",
 )
+@click.option(
+    "--quota",
+    metavar="SIZE",
+    callback=_size,
+    help="Bytes of all files beneath the home: 500M, 20G.",
+)
+@click.option(
+    "--quota-entries", type=click.IntRange(1), metavar="N", help="Files and directories there."
+)
 @_name_argument
 def add_command(
     path: Path,
     from_stdin: bool,
     home: Path | None,
+    create_home: bool,
+    root: Path | None,
+    asks_pam: bool,
     permissions: frozenset[Permission],
     sessions: int | None,
     connections: int | None,
     limit_rate: float | None,
+    quota: int | None,
+    quota_entries: int | None,
     name: str,
 ) -> None:
     """Add a user, and the file if there is none. `anonymous` gets no password."""
@@ -169,11 +209,20 @@ def add_command(
         sessions=sessions,
         connections=connections,
         rate_bytes_per_s=None if limit_rate is None else int(limit_rate),
+        quota_bytes=quota,
+        quota_entries=quota_entries,
+        pam=asks_pam,
     )
     with _sentences():
         if path.exists() and name in read_users(path):  # before anybody types a password
             raise click.ClickException(f"{path}: there is a user {name} already")
-        if name != ANONYMOUS_NAMES[0]:
+        if name == ANONYMOUS_NAMES[0] and asks_pam:
+            raise click.UsageError("anonymous has no password that PAM could compare")
+        if home is not None:
+            note = prepare_home(home, root, path, create=create_home)
+            if note is not None:
+                click.echo(note, err=True)
+        if name != ANONYMOUS_NAMES[0] and not asks_pam:
             password = _new_password(name, from_stdin)
             entry = replace(entry, password_hash=hash_password(password))
         with edited_users(path) as users:
@@ -187,14 +236,18 @@ def add_command(
 @_stdin_option
 @_name_argument
 def passwd_command(path: Path, from_stdin: bool, name: str) -> None:
-    """Give a user a new password. Sessions with the old one end at the next SIGHUP."""
+    """Give a user a new password, which PAM compares no more.
+
+    Sessions with the old one end at the next SIGHUP.
+    """
     with _sentences():
         _find(read_users(path), name, path)
         if name == ANONYMOUS_NAMES[0]:
             raise click.ClickException(f"{name} logs in with any password")
         password_hash = hash_password(_new_password(name, from_stdin))
         with edited_users(path) as users:
-            users[name] = replace(_find(users, name, path), password_hash=password_hash)
+            found = _find(users, name, path)
+            users[name] = replace(found, password_hash=password_hash, pam=False)
 
 
 @user_commands.command("list")
@@ -222,6 +275,12 @@ def _limits(entry: Entry) -> Iterator[str]:
         yield f"connections={entry.connections}"
     if entry.rate_bytes_per_s is not None:
         yield f"rate_bytes_per_s={entry.rate_bytes_per_s}"
+    if entry.quota_bytes is not None:
+        yield f"quota_bytes={entry.quota_bytes}"
+    if entry.quota_entries is not None:
+        yield f"quota_entries={entry.quota_entries}"
+    if entry.pam:
+        yield "pam"
 
 
 @user_commands.command("remove")

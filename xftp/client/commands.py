@@ -6,8 +6,8 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from xftp.errors import ArgumentError, PeerError
-from xftp.protocol.commands import format_command
+from xftp.errors import ArgumentError, PeerError, ReplyError
+from xftp.protocol.commands import Command, format_command
 from xftp.protocol.listings import Entry
 from xftp.protocol.replies import Reply
 
@@ -20,6 +20,9 @@ from .text import printable
 
 _STATUS_CODES = (211, 212, 213)
 """Replies to STAT, by which it is known while a transfer runs (RFC 959 section 4.2)."""
+
+_END_PROTECTION = frozenset({"CCC", "PBSZ", "PROT", "REIN"})
+"""What changes how the session is protected, which both ends have to know (RFC 4217)."""
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 """A path in a 257 reply: quotation marks inside are doubled (RFC 959 appendix II)."""
@@ -112,6 +115,26 @@ class ServerCommands:
         """Remove a file."""
         await self._command("DELE", path)
 
+    async def remove_all(
+        self, paths: Sequence[str], *, directories: bool = False
+    ) -> Sequence[ReplyError | None]:
+        """Remove files, or empty directories, in the order given and in one flight where it can be.
+
+        Gives why each was not removed; None for what is gone.
+        """
+        return await self._each("RMD" if directories else "DELE", paths)
+
+    async def make_directories(self, paths: Sequence[str]) -> Sequence[ReplyError | None]:
+        """Make directories, as `remove_all` removes them: what others are in has to come first."""
+        return await self._each("MKD", paths)
+
+    async def _each(self, verb: str, paths: Sequence[str]) -> Sequence[ReplyError | None]:
+        for path in paths:
+            check_path(path)
+        async with self._turn() as dialogue:
+            replies = await dialogue.flight(*(Command(verb, path) for path in paths))
+        return [None if each.is_positive else reply_error(each, verb) for each in replies]
+
     async def rename(self, old: str, new: str) -> None:
         """Rename a file or directory."""
         check_path(old)
@@ -127,8 +150,12 @@ class ServerCommands:
     async def quote(self, command: str) -> Reply:
         """Send a command as it is and give the reply, whatever it is."""
         verb, _, argument = command.partition(" ")
+        verb = verb.upper()
         async with self._turn() as dialogue:
-            reply = await dialogue.ask(verb.upper(), argument)
+            is_secure = dialogue.control.tls is not None
+            if verb == "AUTH" or (is_secure and verb in _END_PROTECTION):
+                raise ArgumentError(f"{verb} would leave the session without its protection")
+            reply = await dialogue.ask(verb, argument)
             dialogue.forget_type()
         return reply
 

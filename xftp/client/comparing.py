@@ -10,7 +10,7 @@ from xftp.transport.files import SourceFile
 from xftp.transport.hashing import digest_of
 
 from .dialogue import Dialogue
-from .hashes import CannotVerify, Method, RemoteFile, choose_method
+from .hashes import CannotVerify, Method, RemoteFile, announced_method, choose_method
 from .threads import in_thread
 
 
@@ -35,6 +35,22 @@ async def remote_digests(
         except CannotVerify as error:
             digests.append(error)
     return method, digests
+
+
+async def is_same_content(dialogue: Dialogue, source: SourceFile, remote: str) -> bool:
+    """Tell whether a file on the server is one here; no, if the server does not tell its hash.
+
+    Asked whether transfers are verified or not. Raises LocalFileError, ConnectError.
+    """
+    method = announced_method(dialogue)
+    if method is None:
+        return False
+    try:
+        theirs = await RemoteFile(dialogue, remote, method, may_grow=False).digest(source.size)
+    except CannotVerify:
+        return False
+    descriptor, name, size = source.fileno(), source.name, source.size
+    return theirs == await in_thread(lambda: digest_of(descriptor, name, method.algorithm, 0, size))
 
 
 async def local_digest(path: Path, algorithm: str) -> tuple[str, int]:

@@ -18,6 +18,7 @@ from .login import log_in
 from .memory import WAYS, KnownServer
 from .options import Options
 from .retry import persist
+from .tls import security_of
 from .url import FtpUrl
 
 GOODBYE_S = 5.0
@@ -37,11 +38,20 @@ class Connected(ServerCommands):
         """Why a deferred login was refused."""
         super().__init__(Dialogue(Control(options), options))
         self._login: tuple[str | None, str | None] | None = None
+        self._security = security_of(url.scheme, options.tls)
 
     @property
     def is_closed(self) -> bool:
         """Whether the control connection is gone."""
         return self._dialogue.control.is_closed
+
+    @property
+    def _known_as(self) -> str:
+        """Under which name it is remembered what the server can do.
+
+        What was heard in the clear is not believed where TLS is wanted. The path is the same.
+        """
+        return self.url.host if self._security == "none" else f"tls:{self.url.host}"
 
     async def open(self, *, early: bool = False) -> None:
         """Connect, without logging in. Raises ConnectError.
@@ -49,18 +59,30 @@ class Connected(ServerCommands):
         early: do not wait for the greeting of a server that takes commands before it.
         """
         dialogue, options = self._dialogue, self.options
-        control = dialogue.control
         known = await self._recall()
+        if dialogue.may_pipeline and options.assume_xftpd:
+            dialogue.assume_our_kind()
+        elif dialogue.may_pipeline and known is not None and known.is_our_kind:
+            dialogue.assume_our_kind(known.features, known.connection_limit)
+        early = early and dialogue.pace is Pace.ALL
         try:
-            await control.connect(self.url.host, self.url.port)
-            if dialogue.may_pipeline and options.assume_xftpd:
-                dialogue.assume_our_kind()
-            elif dialogue.may_pipeline and known is not None and known.is_our_kind:
-                dialogue.assume_our_kind(known.features, known.connection_limit)
-            if not early or dialogue.pace is not Pace.ALL:
+            await self._connect(dialogue, early=early)
+        except PipeliningError as error:
+            await self._fall_back(error)
+
+    async def _connect(self, dialogue: Dialogue, *, early: bool) -> None:
+        """Connect, and take the greeting unless `early`. Raises ConnectError, PipeliningError."""
+        control = dialogue.control
+        try:
+            await control.connect(
+                self.url.host, self.url.port, security=self._security, early=early
+            )
+            if not early:
                 await control.greet()
-                if dialogue.may_pipeline and control.greeting.startswith(WELCOME):
-                    dialogue.assume_our_kind()
+            # One from before TLS may be forged: all that it can bring about is a needless flight.
+            is_ours = dialogue.may_pipeline and control.greeting.startswith(WELCOME)
+            if is_ours and dialogue.pace is not Pace.ALL:
+                dialogue.assume_our_kind()
         except BaseException:
             await control.wait_closed()
             raise
@@ -75,7 +97,7 @@ class Connected(ServerCommands):
             path = await asyncio.to_thread(memory.path, *place, way)
             if path is not None:
                 self._dialogue.paths[way] = path
-        known = await asyncio.to_thread(memory.server, *place)
+        known = await asyncio.to_thread(memory.server, self._known_as, self.url.port)
         if known is not None and not known.pipelines:
             self._dialogue.may_pipeline = False
         return known
@@ -137,6 +159,20 @@ class Connected(ServerCommands):
         for verb, argument in walk:
             await self._dialogue.demand(verb, argument)
 
+    async def _renew(self) -> None:
+        """Make the session again if data connections could soon not resume its TLS any more.
+
+        Servers demand that they do, and take tickets for an hour or two only.
+        """
+        dialogue = self._dialogue
+        tls = dialogue.control.tls
+        if tls is None or not tls.is_worn or self.is_closed or self._login is None:
+            return
+        async with dialogue.lock:
+            if self._dialogue is dialogue:
+                dialogue.trace("the TLS session is old: a new one")
+                await self._reconnect()
+
     async def _fall_back(self, error: PipeliningError) -> None:
         """Connect anew, and send one command at a time from now on."""
         self._dialogue.trace(f"{error}: a new connection, one command at a time")
@@ -154,11 +190,12 @@ class Connected(ServerCommands):
             features=dialogue.features if ours else None,
             connection_limit=dialogue.server_limit if ours else None,
         )
-        await asyncio.to_thread(memory.note_server, self.url.host, self.url.port, known)
+        await asyncio.to_thread(memory.note_server, self._known_as, self.url.port, known)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[Dialogue]:
         """Have the dialogue for oneself, with the login done."""
+        await self._renew()
         if not self._dialogue.is_settled:
             await self._work_through(Dialogue.settle)
         async with self._dialogue.lock:
@@ -166,6 +203,7 @@ class Connected(ServerCommands):
 
     async def _work_through(self, work: Callable[[Dialogue], Awaitable[_Result]]) -> _Result:
         """Do `work`, once more if the server turns out not to take commands together."""
+        await self._renew()
         was_settled = self._dialogue.is_settled
         try:
             async with self._dialogue.lock:

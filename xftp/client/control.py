@@ -1,8 +1,8 @@
 """The control connection: commands out, replies in, matched in order.
 
-Built on aioftp's client, of which it keeps the stream (and with it TLS) and replaces the reading:
-one task reads replies at all times, so that several commands may leave in one write, and a refusal
-is seen while data moves. Bytes that are not UTF-8 pass as surrogate escapes.
+Built on aioftp's client, of which it keeps the stream and replaces the connecting, for TLS, and the
+reading: one task reads replies at all times, so that several commands may leave in one write, and a
+refusal is seen while data moves. Bytes that are not UTF-8 pass as surrogate escapes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from xftp.transport.sockets import socket_state
 
 from .dialling import dial
 from .options import Options
+from .securing import ask_for_tls
 from .text import printable
+from .tls import ControlTls, Security
 
 _READ_BYTES = 65536
 _SECRET = frozenset({"PASS", "ACCT"})
@@ -96,7 +98,12 @@ class Control(aioftp.BaseClient):
         self._reader: asyncio.Task[None] | None = None
         self._lost: XftpError | None = None
         self._welcome: Answer | None = None
+        self._greeted: Reply | None = None
         self._where = ""
+        self._security: Security = "none"
+        self._is_early = False
+        self.tls: ControlTls | None = None
+        """What protects the connection, once it is made; None: nothing does."""
         self.greeting = ""
         """The text of the greeting, once `greet` was awaited."""
         self.peer_host = ""
@@ -104,16 +111,29 @@ class Control(aioftp.BaseClient):
 
     # -- the connection ------------------------------------------------------------------------
 
-    async def connect(self, host: str, port: int = aioftp.DEFAULT_PORT) -> None:
-        """Connect, and leave the greeting to `greet`: commands may be sent before. Raises
-        ConnectError."""
+    async def connect(
+        self,
+        host: str,
+        port: int = aioftp.DEFAULT_PORT,
+        *,
+        security: Security = "none",
+        early: bool = False,
+    ) -> None:
+        """Connect, and leave the greeting to `greet`: commands may be sent before.
+
+        early: ask for explicit TLS before the greeting. Raises ConnectError, TlsError, and
+        PipeliningError if the server may not take what is early.
+        """
+        self._security, self._is_early = security, early
+        self._where = f"{host} port {port}"
         await super().connect(host, port)
         writer = self.stream.writer
         self.peer_host = writer.get_extra_info("peername")[0]
         self.local_host = writer.get_extra_info("sockname")[0]
-        self.trace(f"* connected to {self.peer_host} port {port}")
-        self._where = f"{host} port {port}"
-        self._welcome = self._expect(None)
+        if self._greeted is None:
+            self._welcome = self._expect(None)
+        else:
+            self.greeting = printable(self._greeted.text)
         self._reader = asyncio.create_task(self._read())
 
     async def greet(self) -> None:
@@ -142,12 +162,37 @@ class Control(aioftp.BaseClient):
     async def _open_connection(
         self, host: str, port: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        tls = ControlTls(host, self._options.tls)
+        if self._security != "none":
+            await tls.load()
         sock = await dial(host, port, self._options.family, self._options.connect_timeout_s)
+        try:
+            self.trace(f"* connected to {sock.getpeername()[0]} port {port}")
+            if self._security == "explicit":
+                self._greeted = await ask_for_tls(
+                    sock, self._where, self._options, early=self._is_early
+                )
+        except OSError as error:
+            sock.close()
+            raise ConnectError(f"{self._where}: {error.strerror}") from error
+        except BaseException:
+            sock.close()
+            raise
+        if self._security == "none":
+            return await self._stream_on(sock)
+        streams = await tls.wrap(sock, self._options.connect_timeout_s)
+        self.tls = tls
+        self.trace(f"* {tls.agreed}")
+        return streams
+
+    async def _stream_on(
+        self, sock: socket.socket
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
             return await asyncio.open_connection(sock=sock)
         except OSError as error:
             sock.close()
-            raise ConnectError(f"{host} port {port}: {error.strerror}") from error
+            raise ConnectError(f"{self._where}: {error.strerror}") from error
 
     @property
     def is_closed(self) -> bool:

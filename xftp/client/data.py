@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from xftp.errors import PeerError
 from xftp.protocol.addresses import (
@@ -26,6 +27,7 @@ from xftp.protocol.commands import Command
 from xftp.protocol.replies import Reply
 from xftp.transport.channels import ActiveChannel, DataChannel, PassiveChannel
 from xftp.transport.sockets import is_ipv6, plain_address
+from xftp.transport.tls import DataTls
 
 from .control import Answer
 from .dialogue import Dialogue, is_unsupported, reply_error
@@ -33,6 +35,8 @@ from .moving import abandon
 from .options import Direction
 from .paths import supposed_rate_bps
 from .tuned import Tuned
+
+_AnyChannel = TypeVar("_AnyChannel", bound=DataChannel)
 
 
 @dataclass(slots=True)
@@ -278,18 +282,35 @@ def _dial(dialogue: Dialogue, tuned: Tuned, endpoints: Sequence[Endpoint]) -> Ac
     host = dialogue.control.peer_host
     for other in {endpoint.host for endpoint in endpoints} - {plain_address(host), host}:
         dialogue.trace(f"the server names the address {other}, {host} is dialled")
-    return ActiveChannel(
+    channel = ActiveChannel(
         [Endpoint(host, endpoint.port) for endpoint in endpoints],
         local_host=dialogue.control.local_host,
         tuning=tuned.own,
+        tls=_tls(dialogue),
     )
+    return _followed(dialogue, channel)
 
 
 def _listen(dialogue: Dialogue, tuned: Tuned, expected: int | None, limit: int) -> PassiveChannel:
-    return PassiveChannel.listen(
+    channel = PassiveChannel.listen(
         dialogue.control.local_host,
         dialogue.control.peer_host,
         expected=expected,
         limit=limit,
         tuning=tuned.own,
+        tls=_tls(dialogue),
     )
+    return _followed(dialogue, channel)
+
+
+def _tls(dialogue: Dialogue) -> DataTls | None:
+    """Give how the connections are protected: as PROT said after the login."""
+    tls = dialogue.control.tls
+    return tls.for_data() if tls is not None else None
+
+
+def _followed(dialogue: Dialogue, channel: _AnyChannel) -> _AnyChannel:
+    """Let later connections resume what the connections of `channel` bring."""
+    if dialogue.control.tls is not None:
+        dialogue.control.tls.channel = channel
+    return channel

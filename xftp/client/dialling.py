@@ -9,11 +9,11 @@ import os
 import socket
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
 
 from xftp.errors import ConnectError
-from xftp.transport.sockets import new_socket
+from xftp.transport.sockets import keep_alive, new_socket
 
+from . import ahead
 from .options import Family
 
 STAGGER_S = 1.0
@@ -26,8 +26,6 @@ _FAMILIES = {
     "ipv6": socket.AF_INET6,
 }
 
-_Address = tuple[socket.AddressFamily, Any]
-
 
 async def dial(host: str, port: int, family: Family, timeout_s: float) -> socket.socket:
     """Connect to `host`: all its addresses in turn, the first that answers wins.
@@ -37,14 +35,19 @@ async def dial(host: str, port: int, family: Family, timeout_s: float) -> socket
     where = f"{host} port {port}"
     try:
         async with asyncio.timeout(timeout_s):
-            return await _race(await _resolve(host, port, family))
+            begun = ahead.begun(host, port, _FAMILIES[family])
+            return await _race(await _resolve(host, port, family, begun), begun)
     except TimeoutError as error:
         raise ConnectError(f"{where}: no answer within {timeout_s:g} s") from error
     except OSError as error:
         raise ConnectError(f"{where}: {_reason(error)}") from error
 
 
-async def _resolve(host: str, port: int, family: Family) -> list[_Address]:
+async def _resolve(
+    host: str, port: int, family: Family, begun: ahead.HeadStart | None
+) -> list[ahead.Address]:
+    if begun is not None and (known := await asyncio.to_thread(begun.addresses)):
+        return known
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(
@@ -55,14 +58,15 @@ async def _resolve(host: str, port: int, family: Family) -> list[_Address]:
     return [(kind, address) for kind, _, _, _, address in found]
 
 
-async def _race(addresses: Iterable[_Address]) -> socket.socket:
+async def _race(addresses: Iterable[ahead.Address], begun: ahead.HeadStart | None) -> socket.socket:
     waiting = deque(addresses)
     attempts: set[asyncio.Task[socket.socket]] = set()
     failures: list[OSError] = []
     try:
         while waiting or attempts:
             if waiting:
-                attempts.add(asyncio.create_task(_connect(*waiting.popleft())))
+                attempts.add(asyncio.create_task(_connect(waiting.popleft(), begun)))
+                begun = None
             done, _ = await asyncio.wait(
                 attempts,
                 timeout=STAGGER_S if waiting else None,
@@ -79,10 +83,13 @@ async def _race(addresses: Iterable[_Address]) -> socket.socket:
     raise failures[0] if failures else OSError(errno.EADDRNOTAVAIL, "no address")
 
 
-async def _connect(family: socket.AddressFamily, address: Any) -> socket.socket:
-    sock = new_socket(family, None)
+async def _connect(where: ahead.Address, begun: ahead.HeadStart | None) -> socket.socket:
+    family, address = where
+    sock = begun.take(where) if begun is not None else None
+    if sock is None:
+        sock = new_socket(family, None)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        keep_alive(sock)
         await asyncio.get_running_loop().sock_connect(sock, address)
     except BaseException:
         sock.close()

@@ -27,7 +27,8 @@ _UNKNOWN_COMMAND = frozenset({500, 502})
 OUR_FEATURES = {
     "MULT": "".join(f"{name};" for name, _ in MULT_KEYS),
     "HASH": "SHA-256",
-    **dict.fromkeys(("SIZE", "MDTM", "MFMT", "EPSV", "EPRT", "MLST", "SERI", "UTF8"), ""),
+    **dict.fromkeys(("SIZE", "MDTM", "MFMT", "EPSV", "EPRT", "MLST", "UTF8"), ""),
+    **dict.fromkeys(("SERI", "PART", "HELD"), ""),
 }
 """What FEAT of a server of our own kind lists at least, until its reply is there."""
 
@@ -82,6 +83,8 @@ class Dialogue:
         """Held by whatever takes several commands, so that nothing comes between them."""
         self.stop_transfer: asyncio.Future[None] | None = None
         """While a transfer runs: done when it shall stop."""
+        self.sender_answer: Answer | None = None
+        """To SITE REPORT, asked behind the transfer that runs."""
         self.has_tuned_server = False
         """Whether settings of the server's sockets may be in force (OPTS MULT)."""
         self._type_in_force: str | None = None
@@ -136,11 +139,12 @@ class Dialogue:
         """Send commands, and the transfer behind them in the same flight if that is safe.
 
         It is with servers of our own kind: a transfer without data connections is refused by them,
-        and one that changes files leaves only when they have answered a flight before. Gives the
-        transfer's answer, which is not waited for; None if it has to be sent later.
+        and one that changes files, or must not go in the clear, leaves only when they have answered
+        a flight before. Gives the transfer's answer, which is not waited for; None if it has to be
+        sent later.
         """
-        changes = transfer.verb not in ("RETR", "MRTR")
-        if self.pace is not Pace.ALL or (changes and not self._is_proven):
+        is_grave = transfer.verb not in ("RETR", "MRTR") or self.control.tls is not None
+        if self.pace is not Pace.ALL or (is_grave and not self._is_proven):
             return await self.flight(*commands), None
         return await self._fly(list(commands), transfer)
 

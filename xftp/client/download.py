@@ -6,10 +6,18 @@ import asyncio
 import os
 from collections.abc import Sequence
 
-from xftp.errors import FileError, VerifyError, XftpError
+from xftp.errors import (
+    FileError,
+    PeerError,
+    ReplyError,
+    VerifyError,
+    XftpError,
+    file_error,
+)
 from xftp.protocol.commands import Command
 from xftp.protocol.records import record_count
-from xftp.transport.files import PartialFile, kept_length, kept_source
+from xftp.transport.kept import Kept, find_kept
+from xftp.transport.partial import PartialFile
 from xftp.transport.report import TransferReport
 
 from .data import Opened, open_channel
@@ -18,8 +26,8 @@ from .existing import ExistsError
 from .facts import Facts, ask_facts, fact_commands, read_facts
 from .mending import fetch_range
 from .places import Place, find_place
-from .receiving import Download, Receiving, from_start
-from .restarting import restart, restart_commands
+from .receiving import Download, Receiving
+from .restarting import CANNOT_GO_ON, Start, knows_parts, restart, start_commands
 from .streams import (
     descriptor_consumer,
     download_stream,
@@ -110,31 +118,51 @@ class _Into:
         self._directory = directory
         self._is_text = dialogue.type_code == "A"
         self._facts = Facts(None, None)
+        self._uses_kept = False
+        """Whether what was kept is gone on with, and not the target."""
 
     async def run(self) -> TransferReport | None:
-        order, dialogue = self._order, self._dialogue
-        start, use_kept = 0, False
-        leading: list[Command] = []
+        start = None
         if self._resumes() and not self._is_text:
-            self._facts = await ask_facts(dialogue, order.remote, with_time=True)
-            start, use_kept = self._find_start()
-            if start == self._facts.size and (use_kept or self._place.size is not None):
-                return await self._finish_kept(start) if use_kept else None
-        else:
-            leading = fact_commands(dialogue, order.remote, with_time=True)
-        rest = restart_commands(dialogue, start)
-        transfer = None if start and not rest else Command("RETR", order.remote)
+            self._facts = await ask_facts(self._dialogue, self._order.remote, with_time=True)
+            start = self._find_start()
+            if start.offset == self._facts.size and (
+                self._uses_kept or self._place.size is not None
+            ):
+                return await self._finish_kept(start) if self._uses_kept else None
+        try:
+            return await self._fetch(start)
+        except ReplyError as error:
+            if error.code != CANNOT_GO_ON or start is None or start.file is None:
+                raise
+            self._dialogue.notice(
+                f"{self._place.shown}: was changed on the server just now, starting over"
+            )
+            self._uses_kept = False
+            return await self._fetch(None)
+
+    async def _fetch(self, start: Start | None) -> TransferReport:
+        """Fetch what `start` leaves; None: everything, of which nothing was asked yet."""
+        order, dialogue = self._order, self._dialogue
+        leading = fact_commands(dialogue, order.remote, with_time=True) if start is None else []
+        start = start or Start()
+        begins = start_commands(dialogue, start)
         opened = await open_channel(
-            dialogue, single=self._is_text, leading=[*leading, *rest], transfer=transfer
+            dialogue,
+            single=self._is_text,
+            framed=start.missing is not None,
+            leading=[*leading, *begins],
+            transfer=Command("RETR", order.remote) if begins or not start.goes_on else None,
         )
         try:
             if leading:
                 self._facts = read_facts(leading, opened.replies)
+            if start.missing is not None and not opened.framed:
+                raise PeerError("the server lists PART, but takes no MPSV or MPRT")
             if opened.framed and self._facts.size is not None:
-                record_count(self._facts.size - start)  # refuse it before anything moves
-            start = await restart(dialogue, start, opened.replies[-1] if rest else None)
-            target = await self._open(start, use_kept)
-            return await self._receive(opened, target)
+                record_count(self._facts.size - start.offset)  # refuse it before anything moves
+            start = await restart(dialogue, start, begins, opened.replies[len(leading) :])
+            return await self._receive(opened, await self._open(start))
         finally:
             await opened.release()
 
@@ -146,43 +174,71 @@ class _Into:
         """
         if self._anew or self._may_resume:
             return not self._anew
-        kept = kept_source(self._directory, self._name) is not None
-        return kept and self._order.existing in ("fail", "renew")
+        if self._order.existing not in ("fail", "renew"):
+            return False
+        kept = self._find_kept()
+        return kept is not None and kept.source is not None
 
-    def _find_start(self) -> tuple[int, bool]:
-        """Find where to go on: behind what was kept of a cut transfer, or behind the target."""
+    def _find_kept(self) -> Kept | None:
+        try:
+            return find_kept(self._directory, self._name)
+        except OSError as error:
+            raise file_error(error, self._place.shown) from error
+
+    def _find_start(self) -> Start:
+        """Find where to go on: with what was kept of a cut transfer, or behind the target.
+
+        Raises FileError.
+        """
         size, there = self._facts.size, self._place.size
-        kept = kept_length(self._directory, self._name)
-        source = kept_source(self._directory, self._name)
-        if kept and source is not None and source != self._facts.identity:
+        kept = self._find_kept()
+        if kept and kept.held and kept.source not in (None, self._facts.identity):
             self._dialogue.notice(
                 f"{self._place.shown}: what was kept is of another version, starting over"
             )
             kept = None
-        if kept is not None and (size is None or kept <= size):
-            return kept, True
+        if kept is not None and (size is None or kept.contiguous <= size):
+            self._uses_kept = True
+            return self._start_from(kept)
         if self._order.existing != "resume" or there is None:
-            return 0, False
+            return Start()
         if size is not None and there > size:
             raise FileError(
                 f"{self._place.shown}: has {there} bytes, more than the {size} on the server"
             )
-        return there, False
+        return Start(there)
 
-    async def _open(self, start: int, use_kept: bool) -> PartialFile:
-        target = await in_thread(
-            lambda: PartialFile.open(self._directory, self._name, start, prefer_kept=use_kept),
-            undo=lambda target: target.keep(from_start(start), None),
-        )
+    def _start_from(self, kept: Kept) -> Start:
+        """Go on with what was kept: with its holes, where the server can and it is known."""
+        dialogue, facts = self._dialogue, self._facts
+        file = facts.part
+        is_known = kept.source is not None and kept.size == facts.size
+        if file is None or not is_known or not knows_parts(dialogue):
+            return Start(kept.contiguous)
+        return Start.from_held(kept.held, file, in_order=dialogue.connections == 1)
+
+    async def _open(self, start: Start) -> PartialFile:
+        size, identity = self._facts.size, self._facts.identity
+
+        def work() -> PartialFile:
+            if start.missing is not None and size is not None and identity is not None:
+                target = PartialFile.reopen(self._directory, self._name, size, identity)
+                target.held = start.held(size)
+                return target
+            return PartialFile.open(
+                self._directory, self._name, start.offset, prefer_kept=self._uses_kept
+            )
+
+        target = await in_thread(work, undo=lambda target: target.keep(target.held, size))
         self.has_begun = True
-        identity = self._facts.identity
         if identity is not None:
-            await in_thread(lambda: target.note_source(identity))
+            target.note_source(identity, size)
         return target
 
-    async def _finish_kept(self, size: int) -> TransferReport:
+    async def _finish_kept(self, start: Start) -> TransferReport:
         """Make a target of what was kept: all of it had arrived."""
-        target = await self._open(size, True)
+        size = start.offset
+        target = await self._open(start)
         dialogue, remote = self._dialogue, self._order.remote
         try:
             verification = Verification.begin(
@@ -190,7 +246,7 @@ class _Into:
             )
             await self._verify(verification, target, size)
         except BaseException as error:
-            await self._leave(target, from_start(size), error)
+            await self._leave(target, target.held, error)
             raise
         await self._commit(target, size)
         return TransferReport(bytes=0, seconds=0.0, framed=False, offset=size)
@@ -204,7 +260,7 @@ class _Into:
         except BaseException as error:
             if receiving is not None and receiving.verification is not None:
                 await receiving.verification.stop()
-            held = receiving.held() if receiving else from_start(target.offset)
+            held = receiving.held() if receiving else target.held
             await self._leave(target, held, error)
             raise
         await self._commit(target, receiving.end)
@@ -238,4 +294,5 @@ class _Into:
 
     async def _commit(self, target: PartialFile, size: int) -> None:
         modified = self._facts.modified if self._order.preserve_times else None
-        await in_thread(lambda: target.commit(size, modified=modified))
+        sync = self._dialogue.options.sync_downloads
+        await in_thread(lambda: target.commit(size, modified=modified, sync=sync))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from xftp.errors import ArgumentError
 from xftp.protocol.commands import Command
-from xftp.protocol.listings import parse_time_val
+from xftp.protocol.listings import format_time_val, parse_time_val
+from xftp.protocol.parts import PartFacts
 from xftp.protocol.replies import Reply
 
 from .dialogue import Dialogue, reply_error
@@ -35,6 +36,13 @@ class Facts:
     def identity(self) -> str | None:
         """Size and time in words, which change when the file does; None if nothing is known."""
         return None if self.size is None else f"{self.size} bytes of {self.modified}"
+
+    @property
+    def part(self) -> PartFacts | None:
+        """The same for PART; None if not all is known."""
+        if self.size is None or self.modified is None:
+            return None
+        return PartFacts(self.size, format_time_val(self.modified))
 
 
 def fact_commands(dialogue: Dialogue, path: str, *, with_time: bool) -> list[Command]:

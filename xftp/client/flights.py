@@ -45,6 +45,8 @@ class Pace(enum.Enum):
 _POSITIVE = {
     "USER": {230, 331, 332},
     "PASS": {202, 230, 332},
+    "PBSZ": {200},
+    "PROT": {200},
     "FEAT": {211},
     "OPTS": {200, 202},
     "TYPE": {200},
@@ -60,7 +62,8 @@ _POSITIVE = {
     "MPRT": {200},
     "PORT": {200},
 }
-"""What a command can be answered that is no refusal (RFC 959 section 5.4, 2389, 2428, 3659)."""
+"""What a command can be answered that is no refusal (RFC 959 section 5.4, 2389, 2428, 3659 and
+4217)."""
 
 _EVERY_SERVER_HAS = frozenset({"USER", "PASS", "TYPE"})
 _NOT_UNDERSTOOD = frozenset({500, 501, 502, 503})

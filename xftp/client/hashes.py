@@ -6,6 +6,7 @@ differ between servers, so they are used only if the user wants to verify whatev
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,14 @@ from xftp.transport.hashing import algorithms
 from .control import Answer
 from .dialogue import Dialogue, reply_error
 from .flights import Pace
+from .paths import LONG_RTT_S
+
+_BESIDE = "HASB"
+"""HASH that is answered ahead of the reply to the download that runs (docs/protocol.md)."""
+
+_TOLD = 213
+_GOOD = frozenset({"SHA-256", "SHA-512"})
+"""Those that are computed everywhere, and that no accident makes equal."""
 
 SLOWEST_BYTES_PER_S = 20e6
 """A server that hashes more slowly than this is not waited for."""
@@ -54,34 +63,49 @@ def choose_method(dialogue: Dialogue) -> Method | None:
 
     Raises VerifyError if it is insisted on and not possible.
     """
-    wish, features = dialogue.options.verify, dialogue.features or {}
+    wish = dialogue.options.verify
     if wish == "never":
         return None
     if dialogue.type_code == "A":  # the line ends of both sides differ
         if wish == "always":
             raise VerifyError("a transfer in ASCII type cannot be verified")
         return None
-    if "HASH" in features:
-        names, _ = parse_hash_feature(features["HASH"])
-        for name in algorithms():
-            if name in names:
-                return Method("HASH", name, "RANG" in features)
-    if wish == "auto":
-        return None
+    method = announced_method(dialogue)
+    if method is not None or wish == "auto":
+        return method
     for verb, name in X_COMMANDS.items():
-        if verb in features:
+        if verb in (dialogue.features or {}):
             return Method(verb, name, False)
     raise VerifyError("the server cannot tell the hash of a file, so nothing can be verified")
 
 
-class RemoteFile:
-    """A file on the server, of which the hashes are asked for."""
+def announced_method(dialogue: Dialogue) -> Method | None:
+    """Choose among the hashes that the server's HASH tells; None if it tells none that we know."""
+    features = dialogue.features or {}
+    names, in_force = parse_hash_feature(features.get("HASH", ""))
+    rtt_s, known = dialogue.control.rtt_s, algorithms()
+    if rtt_s is not None and rtt_s >= LONG_RTT_S and in_force in _GOOD:
+        known = (in_force, *known)  # to choose a faster one would cost a round trip
+    found = (name for name in known if name in names)
+    return next((Method("HASH", name, "RANG" in features) for name in found), None)
 
-    def __init__(self, dialogue: Dialogue, path: str, method: Method) -> None:
+
+class RemoteFile:
+    """A file on the server, of which the hashes are asked for.
+
+    may_grow: whether more bytes than are compared may be there, as while somebody appends to what
+    is fetched; what was stored has to end where it should.
+    """
+
+    def __init__(
+        self, dialogue: Dialogue, path: str, method: Method, *, may_grow: bool = True
+    ) -> None:
         self.method = method
+        self._may_grow = may_grow
         self._dialogue = dialogue
         self._path = path
         self._early: tuple[list[Command], list[Answer]] | None = None
+        self._beside: Answer | None = None
         self._has_ranged = False
 
     def ask_early(self, size: int | None) -> None:
@@ -94,16 +118,42 @@ class RemoteFile:
             commands = self._questions([self._whole(size)])
             self._early = commands, self._dialogue.control.send(*commands)
 
+    def ask_beside(self) -> None:
+        """Ask for the hash of the whole file while it moves, of a server that can tell it then.
+
+        Raises ConnectError.
+        """
+        can_tell = self.method.verb == "HASH" and _BESIDE in (self._dialogue.features or {})
+        is_one = can_tell and self._is_in_force() and not self._has_ranged
+        if self._dialogue.pace is Pace.ALL and is_one and self._early is None:
+            command = Command(_BESIDE, self._path)
+            (self._beside,) = self._dialogue.control.send(command, codes=(_TOLD,))
+            self._early = [command], [self._beside]
+
+    async def told_beside(self, size: int) -> None:
+        """Wait until the answer to `ask_beside` is there; for ever if it is of no use.
+
+        size: of the file. Raises ConnectError.
+        """
+        if self._beside is not None:
+            reply = await asyncio.shield(self._beside.final)
+            if reply.code == _TOLD and _covers(reply, size):
+                return
+        await asyncio.get_running_loop().create_future()
+
     async def digest(self, size: int) -> str:
         """Give the hash of the whole file; size: its bytes, for the time it may take.
 
         Raises CannotVerify, ConnectError.
         """
         early, self._early = self._early, None
-        if early is None:
-            return (await self.digests([self._whole(size)], size))[0]
-        commands, answers = early
-        return self._read(commands, [await self._wait(each, size) for each in answers])[0]
+        if early is not None:
+            commands, answers = early
+            replies = [await self._wait(each, size) for each in answers]
+            beside, self._beside = self._beside, None
+            if beside is None or _covers(replies[0], size):
+                return self._read(commands, replies)[0]
+        return (await self.digests([self._whole(size)], size))[0]
 
     async def digests(self, ranges: Sequence[ByteRange | None], size: int) -> list[str]:
         """Give the hash of each range, None being the whole file; size: the bytes of all.
@@ -120,7 +170,7 @@ class RemoteFile:
     def _whole(self, size: int | None) -> ByteRange | None:
         """Give what the whole file is: it may have grown since its size was told."""
         is_one_shot = self.method.has_ranges and self._dialogue.pace is Pace.ALL
-        return ByteRange(0, size) if size and is_one_shot else None
+        return ByteRange(0, size) if size and is_one_shot and self._may_grow else None
 
     def _questions(self, ranges: Sequence[ByteRange | None]) -> list[Command]:
         commands = []
@@ -171,3 +221,12 @@ class RemoteFile:
             names, _ = parse_hash_feature(features["HASH"])
             line = format_hash_feature(names, self.method.algorithm)
             features["HASH"] = line.partition(" ")[2]
+
+
+def _covers(reply: Reply, size: int) -> bool:
+    """Tell whether a hash that was told is of `size` bytes: the file may have grown since."""
+    try:
+        found = parse_hash_reply(reply.text)
+    except PeerError:
+        return False
+    return (found.first, found.last) == (0, max(size - 1, 0))

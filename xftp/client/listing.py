@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import aioftp
 
 from xftp.errors import ArgumentError, PeerError, ReplyError
 from xftp.protocol.commands import Command
-from xftp.protocol.listings import Entry, Kind, parse_mlsx_line, parse_time_val
+from xftp.protocol.listings import (
+    SITE_LISTING,
+    Entry,
+    Kind,
+    parse_mlsx_line,
+    parse_time_val,
+)
 from xftp.protocol.replies import Reply
 
 from .dialogue import Dialogue
+from .flights import Pace
 from .streams import fetch_listing
 
 _NOT_A_DIRECTORY = frozenset({501, 550})
@@ -32,6 +39,32 @@ async def list_entries(dialogue: Dialogue, path: str) -> list[Entry]:
             return entries
     lines = _lines(await fetch_text(dialogue, path))
     return parse_list(lines)
+
+
+def lists_together(dialogue: Dialogue) -> bool:
+    """Tell whether several directories can be listed in one flight."""
+    name, word = SITE_LISTING
+    listed = (dialogue.features or {}).get(name, "").upper()
+    return dialogue.pace is Pace.ALL and word in listed.split(";")
+
+
+async def list_together(dialogue: Dialogue, paths: Sequence[str]) -> list[list[Entry] | None]:
+    """List directories in one flight, on the control connection; only where `lists_together`.
+
+    Gives None for one that has to be listed by itself: it is long, or cannot be listed.
+    """
+    name, word = SITE_LISTING
+    replies = await dialogue.flight(*(Command(name, f"{word} {path}") for path in paths))
+    return [_told(reply) for reply in replies]
+
+
+def _told(reply: Reply) -> list[Entry] | None:
+    """Read the reply to SITE MLSD."""
+    if not reply.is_positive:
+        return None
+    lines = [line.removeprefix(" ") for line in reply.lines[1:-1]]
+    entries = _parsed(lines, parse_mlsx_line)
+    return [entry for entry in entries if entry.kind not in ("cdir", "pdir")]
 
 
 async def fetch_text(dialogue: Dialogue, path: str) -> bytes:

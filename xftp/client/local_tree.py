@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from xftp.errors import FileError, FileNameError, file_error
-from xftp.transport.files import is_working_name
+from xftp.transport.kept import is_working_name
 
 from .mirroring import MOST_DEPTH, FileFacts, Removal, Tree, is_safe, join
 from .patterns import Selection

@@ -11,7 +11,8 @@ from xftp.errors import VerifyError
 from xftp.protocol.commands import Command
 from xftp.protocol.hashes import ByteRange, format_rang
 from xftp.protocol.replies import Reply
-from xftp.transport.files import PartialFile, SourceFile
+from xftp.transport.files import SourceFile
+from xftp.transport.partial import PartialFile
 from xftp.transport.plain import PlainReceiver, PlainSender
 
 from .data import open_channel

@@ -5,114 +5,47 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import time
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from itertools import groupby
 
 from xftp.errors import FileError, XftpError, file_error
 
 from .comparing import local_digest
 from .hashes import CannotVerify
 from .local_tree import make_directories, remove_local, scan_local
-from .mirroring import Move, Plan, Reason, Removal, Rules, Tree, plan, to_compare, without_times
-from .options import Direction
-from .patterns import Selection
+from .mirror_moves import Account, Moves, Observer, Order, Summary
+from .mirroring import Plan, Removal, Rules, Tree, plan, to_compare, without_times
 from .pool import SessionPool, Work
 from .remote_tree import ask_times, make_remote_root, remote_join, scan_remote
-from .series import LARGEST_FILE_BYTES, MOST_BYTES, MOST_FILES, Pair
 from .session import Session
-
-RESUMED_FROM_BYTES = 1 << 20
-"""A new file of this size is looked for on the server, as a cut upload may have left a part."""
 
 COMPARED_AT_ONCE = 64
 """Files of one flight of questions for hashes."""
 
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What is to be mirrored, and how."""
-
-    local: Path
-    """The root here."""
-
-    remote: str
-    """The root on the server; "": the login directory."""
-
-    direction: Direction
-    """Which way files go."""
-
-    delete: bool = False
-    """Remove what the source does not have."""
-
-    checksum: bool = False
-    """Compare the contents of files of the same size, not their times."""
-
-    preserve_times: bool = True
-    """Give copies the times of the originals."""
-
-    selection: Selection = field(default_factory=Selection)
-    """Which files count, on both sides."""
-
-    dry_run: bool = False
-    """Tell what would be done, and do nothing."""
-
-    transfers: int = 4
-    """Files that move at the same time where each has to have a session of its own."""
-
-
-class Observer(Protocol):
-    """Is told what a mirror does; called in the event loop."""
-
-    def planned(self, work: Plan, source: Tree) -> None:
-        """Note what is going to be done."""
-
-    def moved(self, size: int) -> None:
-        """Note that `size` bytes of files have moved."""
-
-    def done(self, action: str, path: str, size: int | None = None) -> None:
-        """Note what was done: "fetch", "send", "mkdir" or "delete"; size: of a file, bytes."""
-
-    def failed(self, action: str, path: str, error: Exception) -> None:
-        """Note what could not be done; action "list" too."""
-
-
-@dataclass(slots=True)
-class Summary:
-    """What a mirror came to."""
-
-    moved: int = 0
-    """Files fetched or sent."""
-    bytes: int = 0
-    """Their sizes."""
-    unchanged: int = 0
-    directories: int = 0
-    """Made."""
-    removed: int = 0
-    left_out: int = 0
-    """Links, devices and pipes of the source."""
-    failed: int = 0
-    seconds: float = 0.0
-    dry_run: bool = False
+CHANGED_AT_ONCE = 500
+"""Names of one flight of commands that make or remove them."""
 
 
 class Mirror:
     """One mirror, to be run once."""
 
     def __init__(self, order: Order, pool: SessionPool, observer: Observer) -> None:
-        self.summary = Summary(dry_run=order.dry_run)
         self._order, self._pool, self._observer = order, pool, observer
-        self._fetches = order.direction == "download"
-        self._action = "fetch" if self._fetches else "send"
+        self._account = Account(observer, dry_run=order.dry_run)
+        self._fetches = order.fetches
         self._features: dict[str, str] = {}
+
+    @property
+    def summary(self) -> Summary:
+        """What it came to so far."""
+        return self._account.summary
 
     async def run(self) -> Summary:
         """Do it, going on after what fails.
 
         Raises XftpError if a tree cannot be read at all, or the server is lost.
         """
-        began_s = time.monotonic()
         source, target = await self._scan()
         async with self._pool.session() as session:
             self._features = await session.features()
@@ -121,15 +54,16 @@ class Mirror:
         self.summary.unchanged = work.unchanged
         self.summary.left_out = len(source.others)
         for path, error in (*source.unreadable.items(), *target.unreadable.items()):
-            self._failed("list", path, error)
+            self._account.failed("list", path, error)
         for path, reason in work.conflicts.items():
-            self._failed(self._action, path, XftpError(f"{reason}; --delete would remove it"))
+            self._account.failed(
+                self._order.action, path, XftpError(f"{reason}; --delete would remove it")
+            )
         if self._order.dry_run:
             self._tell(work)
         else:
             await self._carry_out(work, target)
-        self.summary.seconds = time.monotonic() - began_s
-        return self.summary
+        return self._account.finish()
 
     # -- finding out -----------------------------------------------------------------------------
 
@@ -189,20 +123,21 @@ class Mirror:
     def _tell(self, work: Plan) -> None:
         """Tell what would be done."""
         for removal in work.replacements:
-            self._done("delete", removal.path)
+            self._account.done("delete", removal.path)
         for path in work.directories:
-            self._done("mkdir", path)
+            self._account.done("mkdir", path)
         for move in work.moves:
-            self._done(self._action, move.path, move.facts.size)
+            self._account.done(self._order.action, move.path, move.facts.size)
         for removal in work.removals:
-            self._done("delete", removal.path)
+            self._account.done("delete", removal.path)
 
     async def _carry_out(self, work: Plan, target: Tree) -> None:
         async with self._pool.session() as session:
             await self._make_root(session, target)
             await self._remove(session, work.replacements)
             await self._make_directories(session, work.directories)
-        await self._move(work.moves)
+        moves = Moves(self._order, self._pool, self._account)
+        await moves.run(work.moves, in_series="SERI" in self._features)
         if self.summary.failed and work.removals:
             self._observer.failed(
                 "delete", "", XftpError("nothing was deleted, as not all could be done")
@@ -221,161 +156,66 @@ class Mirror:
             await make_remote_root(session, self._order.remote)
 
     async def _make_directories(self, session: Session, paths: list[str]) -> None:
+        """Make directories, parents first; what cannot be made has nothing below it."""
+        if self._fetches:
+            results = [await self._made_here(path) for path in paths]
+        else:
+            root = self._order.remote
+            results = await _in_flights(
+                session.make_directories, [remote_join(root, path) for path in paths]
+            )
         lost: set[str] = set()
-        for path in paths:
-            if path.rpartition("/")[0] in lost:
-                lost.add(path)
+        for path, error in zip(paths, results, strict=True):
+            if error is None:
+                self._account.done("mkdir", path)
                 continue
-            try:
-                if self._fetches:
-                    await asyncio.to_thread(make_directories, self._order.local, path)
-                else:
-                    await session.make_directory(remote_join(self._order.remote, path))
-            except XftpError as error:
-                lost.add(path)
-                self._failed("mkdir", path, error)
-            else:
-                self._done("mkdir", path)
+            if path.rpartition("/")[0] not in lost:  # the first tells enough
+                self._account.failed("mkdir", path, error)
+            lost.add(path)
+
+    async def _made_here(self, path: str) -> XftpError | None:
+        try:
+            await asyncio.to_thread(make_directories, self._order.local, path)
+        except FileError as error:
+            return error
+        return None
 
     async def _remove(self, session: Session, removals: list[Removal]) -> None:
-        for removal in removals:
-            try:
-                if self._fetches:
-                    await asyncio.to_thread(remove_local, self._order.local, removal)
-                else:
-                    await _remove_remote(session, self._order.remote, removal)
-            except XftpError as error:
-                self._failed("delete", removal.path, error)
-            else:
-                self._done("delete", removal.path)
-
-    async def _move(self, moves: list[Move]) -> None:
-        """Move files: many small ones as one, the others by themselves."""
-        if "SERI" in self._features:
-            moves = await self._move_in_series(moves)
-        await self._move_singly(moves)
-
-    async def _move_in_series(self, moves: list[Move]) -> list[Move]:
-        """Move what a series is good for; give what is left."""
-        left = {move.path: move for move in moves}
-
-        async def run(session: Session, part: list[Move]) -> None:
-            waiting = [move for move in part if move.path in left]
-
-            def completed(index: int) -> None:
-                self._moved(left.pop(waiting[index].path))
-
-            pairs = [
-                Pair(self._order.local / path, remote_join(self._order.remote, path))
-                for path in (move.path for move in waiting)
-            ]
-            await session.move_series(
-                self._order.direction,
-                pairs,
-                preserve_times=self._order.preserve_times,
-                progress=_Counted(self._observer),
-                completed=completed,
-            )
-
-        work: Work[list[Move]] = Work(
-            self._pool,
-            run,
-            lambda _, error: self._pool.notice(f"{error}; the files go one by one"),
-            most=1,
-        )
-        work.add(in_series(moves))
-        await work.run()
-        return list(left.values())
-
-    async def _move_singly(self, moves: list[Move]) -> None:
-        """Move files, each by itself, several at the same time."""
-        work: Work[Move] = Work(
-            self._pool,
-            self._move_one,
-            lambda move, error: self._failed(self._action, move.path, error),
-            most=self._order.transfers,
-        )
-        work.add(moves)
-        await work.run()
-
-    async def _move_one(self, session: Session, move: Move) -> None:
-        order, path = self._order, move.path
-        here, there = str(order.local / path), remote_join(order.remote, path)
-        progress = _Counted(self._observer)
+        """Remove, in this order: what is in a directory comes before it."""
         if self._fetches:
-            await session.get(
-                there,
-                here,
-                existing="renew",
-                progress=progress,
-                preserve_times=order.preserve_times,
-            )
+            results = [await self._removed_here(removal) for removal in removals]
         else:
-            is_new = move.reason is Reason.NEW and (move.facts.size or 0) >= RESUMED_FROM_BYTES
-            await session.put(
-                here,
-                there,
-                existing="resume" if is_new else "overwrite",
-                progress=progress,
-                preserve_times=order.preserve_times,
+            results = await self._removed_there(session, removals)
+        for removal, error in zip(removals, results, strict=True):
+            if error is None:
+                self._account.done("delete", removal.path)
+            else:
+                self._account.failed("delete", removal.path, error)
+
+    async def _removed_here(self, removal: Removal) -> XftpError | None:
+        try:
+            await asyncio.to_thread(remove_local, self._order.local, removal)
+        except FileError as error:
+            return error
+        return None
+
+    async def _removed_there(
+        self, session: Session, removals: list[Removal]
+    ) -> list[XftpError | None]:
+        results: list[XftpError | None] = []
+        for is_directory, group in groupby(removals, lambda removal: removal.is_directory):
+            paths = [remote_join(self._order.remote, removal.path) for removal in group]
+            results += await _in_flights(
+                partial(session.remove_all, directories=is_directory), paths
             )
-        self._moved(move)
-
-    # -- telling ---------------------------------------------------------------------------------
-
-    def _moved(self, move: Move) -> None:
-        self._done(self._action, move.path, move.facts.size)
-
-    def _done(self, action: str, path: str, size: int | None = None) -> None:
-        summary = self.summary
-        if action == "mkdir":
-            summary.directories += 1
-        elif action == "delete":
-            summary.removed += 1
-        else:
-            summary.moved += 1
-            summary.bytes += size or 0
-        self._observer.done(action, path, size)
-
-    def _failed(self, action: str, path: str, error: Exception) -> None:
-        self.summary.failed += 1
-        self._observer.failed(action, path, error)
+        return results
 
 
-def in_series(moves: list[Move]) -> list[list[Move]]:
-    """Divide files into series; those that are large, or of unknown size, are in none."""
-    series: list[list[Move]] = []
-    room_files = room_bytes = 0
-    for move in moves:
-        size = move.facts.size
-        if size is None or size > LARGEST_FILE_BYTES:
-            continue
-        if not series or not room_files or size > room_bytes:
-            series.append([])
-            room_files, room_bytes = MOST_FILES, MOST_BYTES
-        series[-1].append(move)
-        room_files, room_bytes = room_files - 1, room_bytes - size
-    return [each for each in series if len(each) > 1]
-
-
-class _Counted:
-    """Progress of one file, as a part of all."""
-
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
-
-    def started(self, total_bytes: int | None, offset: int) -> None:
-        """What was there already counts as moved only once the file is done."""
-
-    def moved(self, connection: int, size: int) -> None:
-        """Count."""
-        self._observer.moved(size)
-
-
-async def _remove_remote(session: Session, root: str, removal: Removal) -> None:
-    """Remove from the server; what is gone is gone. Raises ReplyError."""
-    path = remote_join(root, removal.path)
-    if removal.is_directory:
-        await session.remove_directory(path)
-    else:
-        await session.remove(path)
+async def _in_flights(
+    work: Callable[[Sequence[str]], Awaitable[Sequence[XftpError | None]]], paths: Sequence[str]
+) -> list[XftpError | None]:
+    """Do the same with many paths of the server, some at a time."""
+    results: list[XftpError | None] = []
+    for at in range(0, len(paths), CHANGED_AT_ONCE):
+        results += await work(paths[at : at + CHANGED_AT_ONCE])
+    return results

@@ -8,7 +8,7 @@ side is told to the server with ABOR (RFC 959 section 4.1.3), so that the sessio
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from xftp.errors import ConnectError, DataConnectionError, PeerError, TransferAborted, XftpError
@@ -19,14 +19,22 @@ from xftp.transport.transfer import Transfer
 
 from .control import Answer
 from .dialogue import Dialogue, reply_error
+from .flights import Pace
 from .options import Direction
 from .paths import PathWatch
+from .sender_report import ask_sender
 
 GRACE_S = 5.0
 """How long the server may take to say why data connections broke, before ABOR is sent."""
 
 ABORT_WAIT_S = 5.0
 """How long the replies to ABOR are waited for; then the control connection is closed."""
+
+KEEP_ALIVE_S = 60.0
+"""How often something is said on the control connection while data moves."""
+
+_STATUS = (211,)
+"""The reply to STAT, which may come while the transfer runs and after it."""
 
 _ABORTED = 426
 """Connection closed; transfer aborted (RFC 959 section 4.2): what a reset of ours brings."""
@@ -47,16 +55,19 @@ async def move(
     build: Callable[[Reply], _AnyTransfer],
     answer: Answer | None = None,
     at_end: Callable[[], None] | None = None,
+    vouched: Callable[[], Awaitable[None]] | None = None,
 ) -> _AnyTransfer:
     """Send `command` and run the transfer that `build` makes of its first reply.
 
     answer: of the command, if it was sent already; at_end: called when all data has moved, ahead of
-    the final reply. `channel` is closed in any case. Raises
-    ReplyError if the server refuses, ConnectError if the control connection ends, and what the
-    transfer raises.
+    the final reply; vouched: waits until that reply is not needed any more, if all data is here:
+    whatever it says comes in front of the reply to the next command. `channel` is closed in any
+    case. Raises ReplyError if the server refuses, ConnectError if the control connection ends, and
+    what the transfer raises.
     """
     try:
-        return await _Movement(dialogue, command, channel, answer, at_end).run(build)
+        movement = _Movement(dialogue, command, channel, answer, at_end, vouched)
+        return await movement.run(build)
     except ConnectError as error:  # what failed is the transfer, not the connecting
         raise TransferAborted(str(error)) from error
     finally:
@@ -86,6 +97,7 @@ class _Movement:
         channel: DataChannel,
         answer: Answer | None,
         at_end: Callable[[], None] | None,
+        vouched: Callable[[], Awaitable[None]] | None,
     ) -> None:
         self._dialogue = dialogue
         self._timeout_s = dialogue.options.reply_timeout_s
@@ -93,6 +105,8 @@ class _Movement:
         self._way: Direction = "upload" if command.verb in _STORES else "download"
         self._channel = channel
         self._at_end = at_end
+        self._vouched = vouched
+        self._has_ended = False
         self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._answer = answer or dialogue.control.send(command)[0]
 
@@ -107,7 +121,11 @@ class _Movement:
             transfer.confirmation_timeout_s = self._timeout_s  # the server has the last word
             data = asyncio.create_task(transfer.run())
             watch.start()
-            await self._watch(data, transfer)
+            alive = asyncio.create_task(self._keep_alive())
+            try:
+                await self._watch(data, transfer)
+            finally:
+                await _cancel(alive)
             await watch.remember()
             return transfer
         except BaseException as error:
@@ -147,20 +165,59 @@ class _Movement:
     async def _watch(self, data: asyncio.Task[None], transfer: Transfer) -> None:
         """See the data and the final reply through."""
         final = self._answer.final
-        await _any_of(data, final, self._stop)
-        self._check_stop()
-        if transfer.has_failed:  # the cause; a 426 only answers to our reset
-            await data
-        if final.done():
-            self._check_reply(final.result())
-            # It is early: the data may still be on its way, or the transfer waits for this.
-            transfer.confirm()
-            await _any_of(data, self._stop)
+        enough = asyncio.create_task(self._enough(transfer))
+        try:
+            await _any_of(data, final, self._stop, enough)
             self._check_stop()
-        data.result()
+            if transfer.has_failed:  # the cause; a 426 only answers to our reset
+                await data
+            if final.done():
+                self._check_reply(final.result())
+            elif enough.done():
+                enough.result()
+            if final.done() or enough.done():
+                # It is early: the data may still be on its way, or the transfer waits for this.
+                transfer.confirm()
+                await _any_of(data, self._stop)
+                self._check_stop()
+            data.result()
+            self._note_end()
+            if not enough.done():
+                self._check_reply(await self._answer.wait_final(self._timeout_s))
+        finally:
+            await _cancel(enough)
+
+    async def _enough(self, transfer: Transfer) -> None:
+        """Wait until all is here and vouched for; ask for that as soon as all is here."""
+        waiting = None if self._vouched is None else asyncio.ensure_future(self._vouched())
+        try:
+            await transfer.whole.wait()
+            self._note_end()
+            await (waiting or asyncio.get_running_loop().create_future())
+        finally:
+            if waiting is not None:
+                await _cancel(waiting)
+
+    def _note_end(self) -> None:
+        """Ask, once, what is to be asked when all data has moved."""
+        if self._has_ended:
+            return
+        self._has_ended = True
         if self._at_end is not None:
             self._at_end()
-        self._check_reply(await self._answer.wait_final(self._timeout_s))
+        if self._verb == "RETR":
+            ask_sender(self._dialogue)
+
+    async def _keep_alive(self) -> None:
+        """Let a balancer or firewall on the way see the control connection in use.
+
+        What only counts packets is satisfied by TCP's keep-alive (`probe_when_idle`), which every
+        server bears. A command is only sent to servers of our own kind, which answer STAT at once
+        while data moves: others take one for the wish to abort, or answer it out of turn.
+        """
+        while self._dialogue.pace is Pace.ALL:
+            await asyncio.sleep(KEEP_ALIVE_S)
+            self._dialogue.control.send(Command("STAT", ""), codes=_STATUS)
 
     async def _settle(self, error: BaseException) -> None:
         """Bring the control connection to rest after `error`.
@@ -194,7 +251,7 @@ async def _any_of(*waited: asyncio.Future[Any], timeout_s: float | None = None) 
     await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+async def _cancel(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

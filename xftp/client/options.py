@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from xftp.errors import ArgumentError
@@ -13,6 +13,7 @@ from xftp.transport.sockets import Tuning
 
 from .flights import PATIENCE_S
 from .memory import Memory
+from .tls import TlsOptions
 
 Family = Literal["any", "ipv4", "ipv6"]
 """Which addresses of a host name are tried."""
@@ -26,8 +27,8 @@ Verify = Literal["auto", "always", "never"]
 
 Existing = Literal["fail", "overwrite", "resume", "skip", "renew"]
 """What to do with a target that exists: raise `ExistsError`, write it anew, go on behind what is
-there, or leave it; "renew" (of a download): write it anew, but go on with what an earlier one of
-the same version of the file was cut at."""
+there, or leave it; "renew": write it anew, but go on with what an earlier one of the same version
+of the file was cut at."""
 
 EXISTING: tuple[Existing, ...] = ("fail", "overwrite", "resume", "skip")
 
@@ -77,6 +78,9 @@ class Options:
 
     passive: bool = True
     """Connect to the server for data (MPSV, EPSV, PASV); False lets the server connect."""
+
+    tls: TlsOptions = field(default_factory=TlsOptions)
+    """What is chosen of TLS; whether there is any is a matter of the URL too."""
 
     family: Family = "any"
     """Which addresses of the host name are tried."""
@@ -131,6 +135,9 @@ class Options:
 
     verify: Verify = "auto"
     """Whether the file here is compared with that on the server, and mended if they differ."""
+
+    sync_downloads: bool = False
+    """Whether a download is on the disk, under its name, before it is done."""
 
     trace: Callable[[str], None] | None = None
     """Told of every command ("> RETR name") and reply ("< 150 ..."), passwords left out, and of

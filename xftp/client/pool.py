@@ -117,11 +117,17 @@ class Work(Generic[Job]):
         self._busy = 0
         self._news = asyncio.Event()
         self._problem: BaseException | None = None
+        self._is_stopped = False
 
     def add(self, jobs: Iterable[Job]) -> None:
         """Add jobs."""
         self._waiting.extend((job, 0) for job in jobs)
         self._news.set()
+
+    def stop(self) -> None:
+        """Begin no further job; those that are being done go on to their end."""
+        self._is_stopped = True
+        self._waiting.clear()
 
     async def run(self) -> None:
         """Do all jobs. Raises what opening the only session raises."""
@@ -178,7 +184,7 @@ class Work(Generic[Job]):
 
     def _judge(self, job: Job, tries: int, error: XftpError, session: Session) -> None:
         """Try a job again if its session ended under it, else call it failed."""
-        if session.is_closed and tries < TRIES:
+        if session.is_closed and tries < TRIES and not self._is_stopped:
             self._waiting.append((job, tries))
         else:
             self._failed(job, error)

@@ -24,7 +24,8 @@ from xftp.errors import (
 )
 from xftp.protocol.commands import Command
 from xftp.protocol.recordset import RecordSet
-from xftp.transport.files import PartialFile, kept_length
+from xftp.transport.kept import kept_length
+from xftp.transport.partial import PartialFile
 from xftp.transport.plain import PlainReceiver
 from xftp.transport.report import ConnectionReport, TransferReport, connection_report
 
@@ -35,7 +36,7 @@ from .mending import fetch_range
 from .moving import move
 from .places import Place, find_place
 from .receiving import Download
-from .restarting import restart
+from .restarting import restart_at
 from .streams import rate_limit
 from .verify import Verification
 
@@ -131,7 +132,8 @@ class _Fetching:
             await asyncio.to_thread(self._keep, target)
             raise
         modified = self._facts.modified if self._order.preserve_times else None
-        await asyncio.to_thread(target.commit, self._size, modified=modified)
+        sync = self._dialogue.options.sync_downloads
+        await asyncio.to_thread(target.commit, self._size, modified=modified, sync=sync)
         reports = tuple(
             replace(each, number=number) for number, each in enumerate(self._ranges.reports)
         )
@@ -139,7 +141,7 @@ class _Fetching:
 
     def _begin(self, target: PartialFile) -> None:
         if self._facts.identity is not None:
-            target.note_source(self._facts.identity)
+            target.note_source(self._facts.identity, self._size)
         target.begin_journal()
 
     def _keep(self, target: PartialFile) -> None:
@@ -224,7 +226,7 @@ class _Fetching:
             return PlainReceiver(opened.channel, consume, limit=self._limit, progress=moved)
 
         try:
-            if await restart(dialogue, at.position) != at.position:
+            if await restart_at(dialogue, at.position) != at.position:
                 raise _NoRestart("the server does not restart in the middle of a file")
             await move(dialogue, Command("RETR", self._order.remote), opened.channel, build)
         except _Enough:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import posixpath
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from xftp.errors import FileNameError, PeerError, ReplyError, XftpError
 from xftp.protocol.listings import Entry, safe_name
-from xftp.transport.files import is_working_name
+from xftp.transport.kept import is_working_name
 
 from .listing import parse_mlst
 from .mirroring import MOST_DEPTH, FileFacts, Tree, is_safe, join, parents
@@ -23,6 +24,9 @@ from .text import printable
 
 MOST_ENTRIES = 5_000_000
 """Files and directories of one tree: an own limit, against endless ones."""
+
+LISTED_AT_ONCE = 100
+"""Directories of one flight."""
 
 _MISSING = frozenset({450, 501, 550})
 """What servers answer to a listing of what is not there."""
@@ -66,6 +70,15 @@ async def _check_directory(pool: SessionPool, root: str) -> None:
         await session.cwd(here)
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Directories for one session to list."""
+
+    directories: tuple[str, ...]
+    is_together: bool = False
+    """Whether it is tried to list them all in one flight; otherwise it is one."""
+
+
 class _Scan:
     def __init__(self, pool: SessionPool, root: str, selection: Selection) -> None:
         self.tree = Tree()
@@ -73,16 +86,40 @@ class _Scan:
         self._unique: dict[str, str] = {}
         self._count = 0
         self._root_error: XftpError | None = None
-        self._work: Work[str] = Work(pool, self._list, self._failed)
+        self._work: Work[_Job] = Work(pool, self._list, self._failed)
 
     async def run(self) -> None:
-        self._work.add([""])
+        self._work.add([_Job(("",))])
         await self._work.run()
         if self._root_error is not None:
             raise self._root_error
 
-    async def _list(self, session: Session, directory: str) -> None:
-        entries = await session.list(remote_join(self._root, directory))
+    async def _list(self, session: Session, job: _Job) -> None:
+        """List directories, several at once if that was found to be possible."""
+        if not job.is_together:
+            (directory,) = job.directories
+            entries = await session.list(remote_join(self._root, directory))
+            self._add(await self._found(session, directory, entries))
+            return
+        paths = [remote_join(self._root, directory) for directory in job.directories]
+        found: list[str] = []
+        listings = await session.list_together(paths)
+        for directory, listed in zip(job.directories, listings, strict=True):
+            if listed is None:
+                self._work.add([_Job((directory,))])
+            else:
+                found += await self._found(session, directory, listed)
+        self._add(found)
+
+    def _add(self, directories: list[str]) -> None:
+        """Have directories listed, many at once: where the server cannot, they come back."""
+        self._work.add(
+            _Job(tuple(directories[at : at + LISTED_AT_ONCE]), is_together=True)
+            for at in range(0, len(directories), LISTED_AT_ONCE)
+        )
+
+    async def _found(self, session: Session, directory: str, entries: Sequence[Entry]) -> list[str]:
+        """Note what is in a directory; give the directories in it."""
         features = await session.features()
         if not directory:
             await self._check_root(session, entries)
@@ -92,9 +129,9 @@ class _Scan:
         if self._count > MOST_ENTRIES:
             raise PeerError(f"the server lists more than {MOST_ENTRIES} entries")
         found = [self._take(directory, entry, "MLST" in features) for entry in entries]
-        self._work.add(path for path in found if path is not None)
+        return [path for path in found if path is not None]
 
-    async def _check_root(self, session: Session, entries: list[Entry]) -> None:
+    async def _check_root(self, session: Session, entries: Sequence[Entry]) -> None:
         """Raise what the server says if the root is a file: its listing is that file."""
         name = posixpath.basename(self._root)
         if len(entries) == 1 and entries[0].kind == "file" and entries[0].name == name:
@@ -148,11 +185,12 @@ class _Scan:
             return f"{shown}: more than {MOST_DEPTH} directories one inside the other"
         return f"{shown}: not a name for a file here"
 
-    def _failed(self, directory: str, error: XftpError) -> None:
-        if directory:
-            self.tree.unreadable[directory] = error
-        else:
-            self._root_error = error
+    def _failed(self, job: _Job, error: XftpError) -> None:
+        for directory in job.directories:
+            if directory:
+                self.tree.unreadable[directory] = error
+            else:
+                self._root_error = error
 
 
 async def ask_times(pool: SessionPool, root: str, tree: Tree, paths: list[str]) -> None:

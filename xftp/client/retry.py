@@ -17,6 +17,7 @@ from xftp.errors import (
 
 from .moving import TransferStopped
 from .options import Options
+from .tls import TlsError
 
 LONGEST_WAIT_S = 60.0
 
@@ -25,7 +26,7 @@ _Result = TypeVar("_Result")
 
 def is_worth_a_retry(error: XftpError) -> bool:
     """Tell whether the same may succeed later: lost connections and 4yz replies."""
-    if isinstance(error, (LoginError, TransferStopped)):
+    if isinstance(error, (LoginError, TlsError, TransferStopped)):
         return False
     if isinstance(error, ReplyError):
         return error.code // 100 == 4

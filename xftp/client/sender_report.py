@@ -1,7 +1,8 @@
 """What the sender's sockets had in a download, asked of the server with SITE REPORT.
 
 Algorithm, initial window, losses and delivery rate of a download are the server's. A server that
-lists SITE REPORT in FEAT tells them for one round trip more (docs/protocol.md).
+lists SITE REPORT in FEAT tells them (docs/protocol.md): one of our own kind in the flight that ends
+the transfer, another one for a round trip more.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xftp.errors import PeerError, XftpError
+from xftp.protocol.commands import Command
 from xftp.protocol.reports import FEATURE, ReportedConnection, parse_report
 from xftp.transport.report import ConnectionReport, SenderReport, TransferReport
 
 from .dialogue import Dialogue
+from .flights import Pace
 
 _IN_SOCKET = (
     "congestion",
@@ -25,16 +28,30 @@ _IN_SOCKET = (
 """Fields that go into `ConnectionReport.socket` as they are."""
 
 
+def ask_sender(dialogue: Dialogue) -> None:
+    """Ask ahead of time, behind the RETR that runs and the HASH of its file, if it is wanted.
+
+    Servers of our own kind answer when the transfer is done, so that it costs no round trip. The
+    first RETR since `with_sender` counts: what follows only mends. Raises ConnectError.
+    """
+    is_wanted = dialogue.options.report_sender and _knows(dialogue)
+    if is_wanted and dialogue.pace is Pace.ALL and dialogue.sender_answer is None:
+        (dialogue.sender_answer,) = dialogue.control.send(Command(*FEATURE))
+
+
 async def with_sender(dialogue: Dialogue, report: TransferReport) -> TransferReport:
     """Add the server's side to the report of a download, if the user wants it and the server can.
 
     The download is done already: what goes wrong here is told and fails nothing.
     """
+    answer, dialogue.sender_answer = dialogue.sender_answer, None
     if not (dialogue.options.report_sender and report.connections and _knows(dialogue)):
         return report
-    verb, argument = FEATURE
     try:
-        reply = await dialogue.ask(verb, argument)
+        if answer is not None:
+            reply = await answer.wait_final(dialogue.options.reply_timeout_s)
+        else:
+            reply = await dialogue.ask(*FEATURE)
         if not reply.is_positive:
             return report
         told = parse_report(reply.lines)

@@ -24,8 +24,9 @@ from xftp.protocol.series import (
     parse_facts,
     parse_failures,
 )
-from xftp.transport.files import PartialFile, SourceFile
+from xftp.transport.files import SourceFile
 from xftp.transport.hashing import digest_of
+from xftp.transport.partial import PartialFile
 from xftp.transport.receiver import RecordReceiver
 from xftp.transport.report import TransferReport
 from xftp.transport.sender import RecordSender
@@ -138,7 +139,17 @@ class _Series:
 
     async def _receive(self, opened: Opened, files: list[SeriesFile]) -> None:
         here = self._places()
-        target = SeriesTarget(files, lambda file: _open_target(here[file.path], file), self._done)
+        target = SeriesTarget(
+            files,
+            lambda file: _open_target(here[file.path], file),
+            self._done,
+            sync=self._dialogue.options.sync_downloads,
+        )
+
+        async def vouched() -> None:
+            """Let the hashes that SERI told stand for the final reply, if all were told."""
+            if not all(file.digest is not None for file in files):
+                await self._loop.create_future()
 
         def build(opening: Reply) -> RecordReceiver:
             self._begin(opening, target.layout.total)
@@ -153,7 +164,9 @@ class _Series:
         try:
             command = Command("MRTR", "")
             answer = self._asked(opened, command)
-            receiver = await move(self._dialogue, command, opened.channel, build, answer)
+            receiver = await move(
+                self._dialogue, command, opened.channel, build, answer, vouched=vouched
+            )
             self._result.report = receiver.report()
         finally:
             await in_thread(target.finish)
@@ -302,5 +315,5 @@ def _open_target(path: Path, file: SeriesFile) -> PartialFile:
         os.close(directory)
     identity = Facts(file.size, file.modified).identity
     if (file.size or 0) >= KEPT_FROM_BYTES and identity is not None:
-        target.note_source(identity)
+        target.note_source(identity, file.size)
     return target

@@ -18,7 +18,7 @@ from .connected import Connected
 from .dialogue import Dialogue
 from .download import Downloading
 from .facts import parse_size
-from .listing import list_entries
+from .listing import list_entries, list_together, lists_together
 from .options import Direction, Existing, Options
 from .progress import Progress
 from .ranges import fetch_in_ranges
@@ -117,6 +117,14 @@ class Session(Connected):
         return self._dialogue.control.greeting
 
     @property
+    def protection(self) -> str | None:
+        """Version and cipher of TLS, and whether data is protected too; None: there is no TLS."""
+        tls = self._dialogue.control.tls
+        if tls is None:
+            return None
+        return tls.agreed + ("" if tls.for_data() else "; data goes in clear")
+
+    @property
     def connections(self) -> int:
         """Data connections for the next transfer, as far as it is known."""
         return self._dialogue.connections
@@ -162,6 +170,18 @@ class Session(Connected):
     async def list(self, path: str = "") -> list[Entry]:
         """List a directory, as `ServerCommands` does; a deferred login leaves with it."""
         return await self._work_through(lambda dialogue: list_entries(dialogue, path))
+
+    async def list_together(self, paths: Sequence[str]) -> Sequence[Sequence[Entry] | None]:
+        """List directories for the round trips of one; None for each that `list` has to list."""
+
+        async def work(dialogue: Dialogue) -> Sequence[Sequence[Entry] | None]:
+            if not lists_together(dialogue):
+                return [None] * len(paths)
+            return await list_together(dialogue, paths)
+
+        for path in paths:
+            check_path(path)
+        return await self._work_through(work)
 
     async def sizes(self, paths: Sequence[str]) -> Sequence[int | None]:
         """Give the sizes of files on the server; None for one that it does not tell."""

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from xftp.errors import ArgumentError, FileError, ReplyError, file_error
+from xftp.errors import FileError, PeerError, ReplyError, file_error
 from xftp.protocol.commands import Command
 from xftp.protocol.hashes import ByteRange
-from xftp.protocol.listings import format_time_val
+from xftp.protocol.parts import records_of
 from xftp.protocol.records import record_count
 from xftp.protocol.replies import Reply
 from xftp.transport.files import SourceFile
@@ -21,7 +21,7 @@ from xftp.transport.report import TransferReport
 from xftp.transport.sender import RecordSender
 
 from .data import Opened, open_channel
-from .dialogue import Dialogue, is_unsupported, reply_error
+from .dialogue import Dialogue, reply_error
 from .existing import ExistsError
 from .facts import parse_modified, parse_size
 from .flights import Pace
@@ -29,9 +29,18 @@ from .mending import store_range
 from .moving import move
 from .options import Existing
 from .progress import Progress
-from .restarting import restart, restart_commands
+from .restarting import CANNOT_GO_ON, Start, knows_parts, restart, start_commands
 from .streams import Produce, descriptor_producer, open_special, rate_limit, upload_stream
 from .text import printable
+from .upload_start import (
+    ask_held,
+    exists,
+    find_length,
+    is_complete,
+    set_time,
+    start_of_held,
+    version_of,
+)
 from .verify import DiffersError, Verification
 
 _NO_SPACE = frozenset({452, 552})
@@ -77,6 +86,10 @@ class Uploading:
         self._was_absent = False
         self._is_unproven = False
         """Whether an earlier attempt may have left all of it, and nobody has compared it."""
+        self._has_begun = False
+        """Whether what the server holds may be from an earlier attempt."""
+        self._has_parts = False
+        """Whether PART says what is sent."""
 
     async def attempt(self, dialogue: Dialogue) -> TransferReport | None:
         """Store the file; None if it was skipped, or if there was nothing left to do."""
@@ -115,54 +128,98 @@ class Uploading:
             os.close(descriptor)
 
     async def _attempt_file(self, dialogue: Dialogue, source: SourceFile) -> TransferReport | None:
-        goes_on = self._order.existing == "resume" or self._was_absent
         asks = self._asks_first and dialogue.pace is Pace.ALL and not dialogue.lacks("SIZE")
         if not asks and not await self._may_write(dialogue):
             return None
-        there = None
-        if goes_on:
-            there = await _find_start(dialogue, source, self._order.remote)
-            may_be_complete = there is not None and not self._is_unproven
-            if may_be_complete and await self._is_complete(dialogue, source, there or 0):
+        start = Start(file=version_of(source) if knows_parts(dialogue) else None)
+        if self._goes_on and not asks:
+            found = await self._find_start(dialogue, source, start)
+            if found is None:
                 return None
-            # A server of our own kind may hold the whole file under a partial name only: sending
-            # nothing behind its end makes it complete, and is compared as everything is.
-        return await self._upload(dialogue, source, there or 0, asks=asks)
+            start = found
+        try:
+            return await self._upload(dialogue, source, start, asks=asks)
+        except ReplyError as error:
+            if error.code != CANNOT_GO_ON or not self._has_parts:
+                raise
+            dialogue.notice(f"{source.name}: the server cannot go on with it, starting over")
+            return await self._upload(dialogue, source, Start(file=start.file), asks=False)
+
+    async def _find_start(
+        self, dialogue: Dialogue, source: SourceFile, anew: Start
+    ) -> Start | None:
+        """Find where to go on; None: everything is there. Raises FileError.
+
+        anew: where an upload begins that does not go on.
+        """
+        remote, start = self._order.remote, None
+        if anew.file is not None:
+            start = await ask_held(dialogue, source, remote)
+        if (start is not None and start.goes_on) or not (
+            self._order.existing == "resume" or self._was_absent
+        ):
+            return start or anew
+        if start is not None and parse_modified(await dialogue.ask("MDTM", remote)) is None:
+            return start  # what is there is another version, cut and without a name
+        there = await find_length(dialogue, source, remote)
+        may_be_complete = there is not None and not self._is_unproven
+        time_counts = self._order.preserve_times and not self._was_absent
+        if may_be_complete and await is_complete(
+            dialogue, source, remote, there or 0, time_counts=time_counts
+        ):
+            return None
+        # A server of our own kind may hold the whole file under a partial name only: sending
+        # nothing behind its end makes it complete, and is compared as everything is.
+        return start or (Start(there) if there else anew)
 
     async def _upload(
         self,
         dialogue: Dialogue,
         source: SourceFile,
-        start: int,
+        start: Start,
         *,
         asks: bool,
         is_second: bool = False,
     ) -> TransferReport | None:
         """Send the file from `start` on; None if it was skipped.
 
-        asks: SIZE tells in the same flight whether the target exists; is_second: what arrived the
-        first time was not the same.
+        asks: the same flight asks whether the target exists, and what the server holds of it;
+        is_second: what arrived the first time was not the same.
         """
         order = self._order
+        self._has_parts = start.goes_on and start.file is not None
+        begins = [] if asks else start_commands(dialogue, start)
         store = Command("STOR", order.remote)
         leading = [*dialogue.type_commands(), Command("ALLO", str(source.size))]
-        question = [Command("SIZE", order.remote)] if asks else []
-        rest = restart_commands(dialogue, start)
-        waits = asks or (start and not rest)
+        questions = self._questions(start) if asks else []
+        waits = asks or (start.goes_on and not begins)
         opened = await open_channel(
             dialogue,
             direction="upload",
-            leading=[*leading, *question, *rest],
+            framed=start.missing is not None,
+            leading=[*leading, *questions, *begins],
             transfer=None if waits else store,
         )
         try:
             _check_leading(leading, opened.replies, source.size)
-            is_there = asks and parse_size(opened.replies[len(leading)]) is not None
-            if asks and not await self._may_replace(dialogue, is_there=is_there):
-                return None
+            answers = opened.replies[len(leading) :]
+            if asks:
+                is_there = parse_size(answers[0]) is not None
+                if not await self._may_replace(dialogue, is_there=is_there):
+                    return None
+                if len(questions) > 1:
+                    start = start_of_held(dialogue, source, answers[1]) or start
+                if start.missing is not None and not opened.framed:
+                    await opened.release()
+                    return await self._upload(dialogue, source, start, asks=False)
+                begins = start_commands(dialogue, start)
+                answers, opened.transfer = await dialogue.flight_with(begins, store)
+                self._has_parts = start.goes_on and start.file is not None
+            if start.missing is not None and not opened.framed:
+                raise PeerError("the server lists PART, but takes no MPSV or MPRT")
             if opened.framed:
-                record_count(source.size - start)  # refuse it before anything moves
-            start = await restart(dialogue, start, opened.replies[-1] if rest else None)
+                record_count(source.size - start.offset)  # refuse it before anything moves
+            start = await restart(dialogue, start, begins, answers)
             report = await self._send(dialogue, opened, source, start)
         except DiffersError:
             if is_second:
@@ -172,38 +229,55 @@ class Uploading:
             await opened.release()
         if report is None:
             dialogue.notice(f"{source.name}: differs from what the server has, sending it again")
-            return await self._upload(dialogue, source, 0, asks=False, is_second=True)
+            anew = Start(file=start.file)
+            return await self._upload(dialogue, source, anew, asks=False, is_second=True)
         if order.preserve_times:
-            await _set_time(dialogue, order.remote, source.modified)
+            await set_time(dialogue, order.remote, source.modified)
         return report
 
+    def _questions(self, start: Start) -> list[Command]:
+        remote = self._order.remote
+        held = [Command("HELD", remote)] if start.file is not None else []
+        return [Command("SIZE", remote), *held]
+
     async def _send(
-        self, dialogue: Dialogue, opened: Opened, source: SourceFile, start: int
+        self, dialogue: Dialogue, opened: Opened, source: SourceFile, start: Start
     ) -> TransferReport:
         """Send, and see that the server has the same then. Raises VerifyError, and as `move`."""
         order = self._order
+        self._has_begun = True
+        there = start.held_bytes(source.size)
         verification: Verification | None = None
 
         def build(_: Reply) -> RecordSender | PlainSender:
             nonlocal verification
             if order.progress is not None:
-                order.progress.started(source.size, start)
+                order.progress.started(source.size, there)
             limit = rate_limit(dialogue)
             moved = order.progress.moved if order.progress else None
             sender: RecordSender | PlainSender
             if opened.framed:
                 sender = RecordSender(
-                    opened.channel, source, start, limit=limit, progress=moved, feeds=opened.feeds
+                    opened.channel,
+                    source,
+                    start.offset,
+                    limit=limit,
+                    progress=moved,
+                    feeds=opened.feeds,
+                    only=None if start.missing is None else records_of(start.missing),
                 )
             else:
-                sender = PlainSender(opened.channel, source, start, limit=limit, progress=moved)
+                sender = PlainSender(
+                    opened.channel, source, start.offset, limit=limit, progress=moved
+                )
             verification = Verification.begin(
                 dialogue,
                 order.remote,
                 source.fileno(),
                 source.name,
-                lambda: start + sender.file_bytes,
+                lambda: there + sender.file_bytes,
                 moves_parts=dialogue.announces_connections,  # RANG with STOR is our own
+                may_grow=False,
                 left=f"the wrong file is still on the server as {printable(order.remote)}",
             )
             self._is_unproven = verification is not None
@@ -226,31 +300,18 @@ class Uploading:
         finally:
             if verification is not None:
                 await verification.stop()
-        return sender.report(start)
-
-    async def _is_complete(self, dialogue: Dialogue, source: SourceFile, there: int) -> bool:
-        """Tell whether the remote file is the whole one already.
-
-        A server of our own kind gives a cut upload no time, and never the target's name: a file
-        that has a time and is not this one must not be mixed with it. Raises FileError then.
-        """
-        if not dialogue.announces_connections:
-            return there == source.size
-        modified = parse_modified(await dialogue.ask("MDTM", self._order.remote))
-        if modified is None:
-            return False
-        same_time = not self._order.preserve_times or int(modified) == int(source.modified)
-        if there == source.size and (same_time or self._was_absent):
-            return True
-        raise FileError(
-            f"{printable(self._order.remote)}: is complete on the server and another version,"
-            " it can only be overwritten"
-        )
+        return sender.report(there)
 
     @property
     def _asks_first(self) -> bool:
         """Whether it matters if the target exists; once it was absent, what is there is ours."""
         return self._order.existing in ("fail", "skip") and not self._was_absent
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether what the server has may be gone on with."""
+        wanted = self._order.existing in ("resume", "renew")
+        return wanted or self._was_absent or self._has_begun
 
     async def _may_write(self, dialogue: Dialogue) -> bool:
         """Look whether the target exists, if that matters; False if it is to be left.
@@ -259,7 +320,7 @@ class Uploading:
         """
         if not self._asks_first:
             return True
-        is_there = await _exists(dialogue, self._order.remote)
+        is_there = await exists(dialogue, self._order.remote)
         return await self._may_replace(dialogue, is_there=is_there)
 
     async def _may_replace(self, dialogue: Dialogue, *, is_there: bool) -> bool:
@@ -283,45 +344,3 @@ def _check_leading(leading: list[Command], replies: Sequence[Reply], size: int) 
             raise reply_error(reply, "TYPE")
         if command.verb == "ALLO" and reply.code in _NO_SPACE:
             raise reply_error(reply, f"ALLO {size}")
-
-
-# -- what is there ------------------------------------------------------------------------------
-
-
-async def _exists(dialogue: Dialogue, remote: str) -> bool:
-    """Ask whether a remote file exists; no, if the server has no way of telling."""
-    if not dialogue.lacks("SIZE"):
-        await dialogue.ensure_type("I")  # many servers answer SIZE in image type only
-        reply = await dialogue.ask("SIZE", remote)
-        if not is_unsupported(reply) or not dialogue.refused("SIZE"):
-            return parse_size(reply) is not None
-    if not dialogue.lacks("MLST"):
-        reply = await dialogue.ask("MLST", remote)
-        if not dialogue.refused("MLST"):
-            return reply.is_positive
-    dialogue.trace("the server cannot tell whether a file exists")
-    return False
-
-
-async def _find_start(dialogue: Dialogue, source: SourceFile, remote: str) -> int | None:
-    """Find how much of the file the server has; None: nothing, or it does not tell.
-
-    Raises FileError if it has more.
-    """
-    await dialogue.ensure_type("I")
-    there = None if dialogue.lacks("SIZE") else parse_size(await dialogue.ask("SIZE", remote))
-    if there is not None and there > source.size:
-        raise FileError(
-            f"{source.name}: has {source.size} bytes, fewer than the {there} on the server"
-        )
-    return there
-
-
-async def _set_time(dialogue: Dialogue, remote: str, modified: float) -> None:
-    """Give the remote file its time, where the server can (draft-somers-ftp-mfxx section 3)."""
-    if dialogue.features is None or dialogue.lacks("MFMT"):
-        return
-    try:
-        await dialogue.demand("MFMT", f"{format_time_val(modified)} {remote}")
-    except (ReplyError, ArgumentError) as error:
-        dialogue.trace(f"the time was not set: {error}")

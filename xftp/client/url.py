@@ -1,5 +1,9 @@
 """FTP URLs: ftp://user:password@host:port/path;type=a (RFC 1738 section 3.2, RFC 3986).
 
+With ftpes:// the session is protected by TLS that the client asks for (explicit, RFC 4217), with
+ftps:// by TLS from the first byte on (implicit, with a port of its own). Neither is in an RFC; they
+mean this to most clients.
+
 A path is relative to the login directory; an absolute one is written with %2F (RFC 1738 section
 3.2.2), and with a second slash, as most clients allow. "?" and "#" have no meaning in FTP and
 belong to the path.
@@ -17,6 +21,19 @@ from xftp.errors import ArgumentError
 
 DEFAULT_PORT = 21
 """The control port (RFC 959 section 8)."""
+
+IMPLICIT_TLS_PORT = 990
+"""The control port with TLS from the first byte on (ftps, IANA)."""
+
+Scheme = Literal["ftp", "ftpes", "ftps"]
+"""How the session is protected: not, unless the user asks for it; by explicit TLS; by implicit."""
+
+SCHEMES: tuple[Scheme, ...] = ("ftp", "ftpes", "ftps")
+DEFAULT_PORTS: dict[Scheme, int] = {
+    "ftp": DEFAULT_PORT,
+    "ftpes": DEFAULT_PORT,
+    "ftps": IMPLICIT_TLS_PORT,
+}
 
 TypeCode = Literal["a", "i", "d"]
 """How the path is to be fetched: as text, as it is, or as a listing (RFC 1738 section 3.2.2)."""
@@ -52,28 +69,32 @@ class FtpUrl:
     type: TypeCode | None = None
     """None: not given."""
 
+    scheme: Scheme = "ftp"
+    """What stands before "://"."""
+
     def __str__(self) -> str:
         user = f"{quote(self.user, safe='')}@" if self.user else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        port = f":{self.port}" if self.port != DEFAULT_PORT else ""
+        port = f":{self.port}" if self.port != DEFAULT_PORTS[self.scheme] else ""
         absolute = "%2F" if self.path.startswith("/") else ""
         path = quote(self.path.removeprefix("/"), safe="/", errors="surrogateescape")
-        return f"ftp://{user}{host}{port}/{absolute}{path}" + (
+        return f"{self.scheme}://{user}{host}{port}/{absolute}{path}" + (
             f";type={self.type}" if self.type else ""
         )
 
 
 def parse_url(text: str) -> FtpUrl:
-    """Read an ftp:// URL. Raises ArgumentError, whose message never shows the password."""
-    scheme, separator, rest = text.partition("://")
-    if not separator or scheme.lower() != "ftp":
-        raise ArgumentError("expected a URL like ftp://host/path")
+    """Read a URL of one of `SCHEMES`. Raises ArgumentError, whose message shows no password."""
+    typed, separator, rest = text.partition("://")
+    scheme = next((known for known in SCHEMES if known == typed.lower()), None)
+    if not separator or scheme is None:
+        raise ArgumentError("expected a URL like ftp://host/path, ftpes://… or ftps://…")
     if _CONTROL.search(rest):
         raise ArgumentError("a URL cannot hold control characters")
     authority, _, path = rest.partition("/")
     login, at, place = authority.rpartition("@")
     user, colon, password = login.partition(":")
-    host, port = _parse_place(place)
+    host, port = _parse_place(place, DEFAULT_PORTS[scheme])
     path, type_code = _split_type(path)
     return FtpUrl(
         host=host,
@@ -82,20 +103,21 @@ def parse_url(text: str) -> FtpUrl:
         password=_decode(password) if colon else None,
         path=_decode(path),
         type=type_code,
+        scheme=scheme,
     )
 
 
-def _parse_place(place: str) -> tuple[str, int]:
+def _parse_place(place: str, default_port: int) -> tuple[str, int]:
     """Read host[:port] or [IPv6][:port]."""
     if place.startswith("["):
         literal, closed, port = place[1:].partition("]")
         if not closed or (port and not port.startswith(":")):
             raise ArgumentError("expected [address]:port in the URL")
-        return _ipv6(_decode(literal)), _parse_port(port.removeprefix(":"))
+        return _ipv6(_decode(literal)), _parse_port(port.removeprefix(":"), default_port)
     host, _, port = place.partition(":")
     if not _HOST_NAME.fullmatch(host):
         raise ArgumentError("the URL holds no valid host name")
-    return host, _parse_port(port)
+    return host, _parse_port(port, default_port)
 
 
 def _ipv6(literal: str) -> str:
@@ -105,9 +127,9 @@ def _ipv6(literal: str) -> str:
         raise ArgumentError("the URL holds no valid IPv6 address") from error
 
 
-def _parse_port(port: str) -> int:
+def _parse_port(port: str, default: int) -> int:
     if not port:
-        return DEFAULT_PORT
+        return default
     if not _PORT.fullmatch(port) or not 1 <= int(port) <= 65535:
         raise ArgumentError("the port of the URL is not a number from 1 to 65535")
     return int(port)

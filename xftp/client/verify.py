@@ -75,24 +75,33 @@ class Verification:
         frontier: Callable[[], int],
         *,
         moves_parts: bool = True,
+        may_grow: bool = True,
         left: str = "",
     ) -> Verification | None:
         """Begin to hash what moves, if verifying is wanted and possible; None if not.
 
         path: on the server; descriptor: of the file here; name: for messages; frontier: tells up
         to where the file here is complete; moves_parts: whether a part can be moved again, if the
-        server knows ranges; left: what a file that stays wrong leaves behind, for messages. Raises
-        VerifyError if the user insists in vain.
+        server knows ranges; may_grow: see `RemoteFile`; left: what a file that stays wrong leaves
+        behind, for messages. Raises VerifyError if the user insists in vain.
         """
         method = choose_method(dialogue)
         if method is None:
             return None
-        remote = RemoteFile(dialogue, path, method)
+        remote = RemoteFile(dialogue, path, method, may_grow=may_grow)
         return cls(dialogue, remote, descriptor, name, frontier, moves_parts=moves_parts, left=left)
 
     def ask_early(self, size: int | None) -> None:
         """Ask the server ahead of time; see `RemoteFile`."""
         self._remote.ask_early(size)
+
+    def ask_beside(self) -> None:
+        """Ask the server while the file moves; see `RemoteFile`."""
+        self._remote.ask_beside()
+
+    async def told_beside(self, size: int) -> None:
+        """Wait until the answer to that is there; see `RemoteFile`."""
+        await self._remote.told_beside(size)
 
     async def stop(self) -> None:
         """Stop to hash. Has to be called before the file is closed."""
@@ -127,15 +136,21 @@ class Verification:
     async def _mended(self, size: int, mend: Mend) -> bool:
         """Move again what differs, until nothing does; False if something always does.
 
-        Raises VerifyError where the server refuses, and whatever else ends it before its end.
+        Raises DiffersError if no part differs: there is more on the server than there should be.
+        Raises VerifyError where it refuses, and whatever else ends it before its end.
         """
         try:
             for _ in range(ROUNDS):
-                for part in gathered(await self._differing(size)):
+                parts = gathered(await self._differing(size))
+                if not parts:
+                    raise DiffersError(self._with_left(f"{self._name}: does not end as it should"))
+                for part in parts:
                     self._dialogue.trace(f"bytes {part.start} to {part.end - 1} are moved again")
                     await mend(part)
                 if await self._is_same(size):
                     return True
+        except DiffersError:
+            raise
         except (CannotVerify, VerifyError) as error:
             raise self._failure(f" ({error})") from error
         except XftpError:  # such as a lost connection, after which the user may try again

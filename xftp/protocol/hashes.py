@@ -72,6 +72,9 @@ class HashReply:
     first: int
     """Offset of the first byte that was hashed."""
 
+    last: int
+    """Offset of the last byte that was hashed; 0 if there was none."""
+
     digest: str
     """In hexadecimal, lower case."""
 
@@ -118,7 +121,7 @@ def parse_hash_reply(text: str) -> HashReply:
         raise PeerError("the reply to HASH cannot be read")
     algorithm, digest = found[1].upper(), found[4].lower()
     _check_length(algorithm, digest)
-    return HashReply(algorithm, int(found[2]), digest)
+    return HashReply(algorithm, int(found[2]), int(found[3]), digest)
 
 
 def parse_x_argument(argument: str) -> tuple[str, int, int | None]:

@@ -21,6 +21,9 @@ Kind = Literal["file", "dir", "cdir", "pdir", "link", "other"]
 RECENT_S = 31_556_952 // 2
 """Half a mean Gregorian year: `ls -l` shows the time of younger files, the year of others."""
 
+SITE_LISTING = ("SITE", "MLSD")
+"""FEAT's line of a server that tells short listings on the control connection, and its word."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_SIZE_DIGITS = 20  # 2**64 has as many
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -65,6 +65,8 @@ def parse_line(line: bytes) -> Proxied | None:
 
 
 def _address(word: bytes, version: int) -> str:
+    if b"%" in word:  # a zone, which may be any text, means something on its own node only
+        raise PeerError("the PROXY line holds an address with a zone")
     try:
         address = ipaddress.ip_address(word.decode("ascii"))
     except ValueError as error:

@@ -9,7 +9,9 @@ import aioftp
 
 from xftp.transport.ratelimit import RateLimit
 
+from . import pam
 from .guessing import FairQueue
+from .pam import is_accepted
 from .passwords import hash_password, is_right, nobodys_hash
 from .permissions import Permission
 from .settings import Account
@@ -33,7 +35,7 @@ class User(aioftp.User):
     @property
     def asks_no_password(self) -> bool:
         """Whether any password will do (anonymous)."""
-        return self.password_hash is None
+        return self.password_hash is None and not self.account.asks_pam
 
     def may(self, *permissions: Permission) -> bool:
         """Tell whether this user has at least one of these permissions."""
@@ -43,9 +45,11 @@ class User(aioftp.User):
 class Accounts(aioftp.AbstractUserManager):
     """Knows the accounts by name; a name that does not exist looks like one with a password."""
 
-    def __init__(self, accounts: Iterable[Account]) -> None:
+    def __init__(self, accounts: Iterable[Account], pam_service: str = pam.DEFAULT_SERVICE) -> None:
         super().__init__()
+        self._pam_service = pam_service
         self._queue = FairQueue()
+        self._pam_queue = FairQueue(threads=pam.THREADS)
         self._sessions: Counter[str] = Counter()
         self._users: dict[str, User] = {}
         self.replace(accounts)
@@ -95,6 +99,9 @@ class Accounts(aioftp.AbstractUserManager):
         assert user is None or isinstance(user, User)
         if user is not None and user.asks_no_password:
             return True
+        if user is not None and user.account.asks_pam:
+            service, name = self._pam_service, user.account.name
+            return await self._pam_queue.run(host, lambda: is_accepted(service, name, password))
         expected = user.password_hash if user is not None else None
         same = await self._queue.run(host, lambda: is_right(expected or nobodys_hash(), password))
         return user is not None and same
@@ -116,3 +123,4 @@ class Accounts(aioftp.AbstractUserManager):
     def close(self) -> None:
         """Compare no more passwords."""
         self._queue.close()
+        self._pam_queue.close()

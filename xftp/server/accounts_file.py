@@ -1,12 +1,14 @@
 """The users file: accounts in TOML, with hashed passwords, for nobody's eyes but the daemon's.
 
 [users."ann"]
-password = "$argon2id$v=19$m=19456,t=2,p=1$..."
+password = "$argon2id$v=19$m=19456,t=2,p=1$..."  # or instead: pam = true
 home = "/srv/ftp/ann"                    # or beneath the daemon's root; the root by default
 permissions = ["list", "read", "write"]  # list and read by default
 sessions = 10                            # at once; no limit of its own by default
 connections = 4                          # of one transfer; the same
 rate_bytes_per_s = 1000000               # of all transfers together; the same
+quota_bytes = 5000000000                 # of all files beneath the home; no limit by default
+quota_entries = 1000                     # files and directories there; 50,000 beside quota_bytes
 """
 
 from __future__ import annotations
@@ -26,9 +28,11 @@ from typing import Any
 from xftp.errors import ArgumentError, FileError, file_error
 
 from .accounts import ANONYMOUS_NAMES
+from .pam import is_available
 from .passwords import is_hash
 from .permissions import READ_ONLY, Permission, parse_permissions, permission_names
 from .settings import Account
+from .storage import StorageLimit
 
 FILE_MODE = 0o600
 _FOR_OTHERS = stat.S_IRWXO | stat.S_IWGRP
@@ -45,7 +49,7 @@ class Entry:
     """One user, as the file has it."""
 
     password_hash: str | None = None
-    """None: any password will do, which only `anonymous` may have."""
+    """None: any password will do, which only `anonymous` may have, or PAM is asked."""
 
     home: Path | None = None
     """The directory that is `/` for this user: absolute, or relative to the daemon's root."""
@@ -62,6 +66,15 @@ class Entry:
     rate_bytes_per_s: int | None = None
     """Of all transfers together."""
 
+    quota_bytes: int | None = None
+    """Of all files beneath the home."""
+
+    quota_entries: int | None = None
+    """Files and directories there."""
+
+    pam: bool = False
+    """Whether PAM compares the password."""
+
     def account(self, name: str, root: Path) -> Account:
         """Give the account of this entry; root: the daemon's."""
         return Account(
@@ -69,10 +82,17 @@ class Entry:
             root if self.home is None else root / self.home,
             granted=self.permissions,
             password_hash=self.password_hash,
+            asks_pam=self.pam,
             session_limit=self.sessions,
             connection_limit=self.connections,
             rate_bytes_per_s=self.rate_bytes_per_s,
+            storage_limit=self._storage_limit(),
         )
+
+    def _storage_limit(self) -> StorageLimit | None:
+        if self.quota_bytes is None and self.quota_entries is None:
+            return None
+        return StorageLimit(self.quota_bytes, self.quota_entries)
 
 
 def read_accounts(path: Path, root: Path) -> tuple[Account, ...]:
@@ -80,7 +100,11 @@ def read_accounts(path: Path, root: Path) -> tuple[Account, ...]:
 
     Raises FileError if it cannot be read, is open to others, or holds what it should not.
     """
-    return tuple(entry.account(name, root) for name, entry in read_users(path).items())
+    users = read_users(path)
+    asking = [name for name, entry in users.items() if entry.pam]
+    if asking and not is_available():
+        raise FileError(f"{path}: {asking[0]} needs PAM; say pip install 'xftp[pam]'")
+    return tuple(entry.account(name, root) for name, entry in users.items())
 
 
 def read_users(path: Path) -> dict[str, Entry]:
@@ -158,13 +182,17 @@ def _entry(name: str, values: object) -> Entry:
     if not isinstance(values, dict):
         raise ArgumentError("expected a table")
     left = dict(values)
+    asks_pam = _pam(left)
     entry = Entry(
-        password_hash=_password(name, left.pop("password", None)),
+        password_hash=None if asks_pam else _password(name, left.pop("password", None)),
+        pam=asks_pam,
         home=_home(left.pop("home", None)),
         permissions=_permissions(left.pop("permissions", None)),
         sessions=_limit("sessions", left.pop("sessions", None)),
         connections=_limit("connections", left.pop("connections", None)),
         rate_bytes_per_s=_limit("rate_bytes_per_s", left.pop("rate_bytes_per_s", None)),
+        quota_bytes=_limit("quota_bytes", left.pop("quota_bytes", None)),
+        quota_entries=_limit("quota_entries", left.pop("quota_entries", None)),
     )
     if left:
         raise ArgumentError(f"there is no setting {next(iter(left))!r}")
@@ -176,6 +204,16 @@ def _password(name: str, value: object) -> str | None:
         return None
     if not isinstance(value, str) or not is_hash(value):
         raise ArgumentError("the password is no argon2 hash; say xftpd user passwd")
+    return value
+
+
+def _pam(values: dict[str, Any]) -> bool:
+    """Take `pam` out of the values of a user."""
+    value = values.pop("pam", False)
+    if not isinstance(value, bool):
+        raise ArgumentError("pam is true or false")
+    if value and "password" in values:
+        raise ArgumentError("a password is here or with PAM, not both")
     return value
 
 
@@ -215,11 +253,14 @@ def format_users(users: dict[str, Entry]) -> str:
 def _format(name: str, entry: Entry) -> str:
     values = {
         "password": entry.password_hash,
+        "pam": entry.pam or None,
         "home": None if entry.home is None else str(entry.home),
         "permissions": permission_names(entry.permissions),
         "sessions": entry.sessions,
         "connections": entry.connections,
         "rate_bytes_per_s": entry.rate_bytes_per_s,
+        "quota_bytes": entry.quota_bytes,
+        "quota_entries": entry.quota_entries,
     }
     # Strings, lists and numbers of JSON are those of TOML too, if nothing is escaped as UTF-16.
     lines = [

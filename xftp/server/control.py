@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import ssl
 from collections import deque
 from collections.abc import Callable
 
@@ -13,7 +14,9 @@ from xftp.protocol.commands import DEFAULT_MAX_LINE_BYTES, BadLine, Command, Com
 from xftp.protocol.proxy_protocol import Proxied
 from xftp.protocol.replies import Reply, format_reply
 from xftp.protocol.strangers import Opening
-from xftp.transport.sockets import plain_address, socket_state
+from xftp.transport.sockets import keep_alive, plain_address, socket_state
+
+from .control_tls import ControlTls, InThread
 
 logger = logging.getLogger(__name__)
 
@@ -55,10 +58,14 @@ class ControlConnection:
     ) -> None:
         self._reader = reader
         self._writer = writer
+        self.tls: ControlTls | None = None
+        """What protects the connection; None: nothing does."""
+        self._max_line_bytes = max_line_bytes
         self._urgent: Callable[[Command], bool] = lambda _: False
-        self._parser = CommandParser(max_line_bytes)
-        self._opening = Opening()
+        self._begin_anew()
         self._waiting: deque[Command | BadLine | None] = deque()
+        self._passed_over: list[Command | BadLine | None] = []
+        """Those of them that `offer_waiting` has offered already."""
         self._close_timeout_s = _WRITE_TIMEOUT_S
         self._changed = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
@@ -74,6 +81,7 @@ class ControlConnection:
         # The Telnet "Synch" before ABOR comes as urgent data; leave it in the stream (RFC 959
         # section 4.1 and RFC 854).
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+        keep_alive(self._sock)
         # A client that sends without end, or reads nothing, is to cost little: what it does not
         # get rid of waits on its own side.
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
@@ -92,10 +100,36 @@ class ControlConnection:
         self._urgent = urgent
         self._reading = asyncio.create_task(self._read())
 
+    async def stop_reading(self) -> None:
+        """Take no more of the lines that come, until `start`."""
+        if self._reading is not None:
+            self._reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._reading
+            self._reading = None
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether more was read than the commands that were taken, be it half a line."""
+        return self.has_waiting or self._parser.pending_bytes > 0
+
+    async def protect(self, context: ssl.SSLContext, in_thread: InThread) -> None:
+        """Agree on the keys of TLS; `start` comes behind it. Raises OSError."""
+        tls = ControlTls(context, self._reader, self._writer)
+        await tls.handshake(in_thread)
+        logger.debug("%s: %s", self.peer_host, tls.agreed)
+        self._begin_anew()
+        self.tls = tls
+
+    def _begin_anew(self) -> None:
+        """Take what comes for the beginning of what the client says."""
+        self._parser = CommandParser(self._max_line_bytes)
+        self._opening = Opening()
+
     @property
     def has_waiting(self) -> bool:
         """Whether commands were read that are not executed yet."""
-        return bool(self._waiting)
+        return bool(self._waiting or self._passed_over)
 
     async def next_command(self) -> Command | BadLine | None:
         """Give the next command; None once the client has closed."""
@@ -104,22 +138,32 @@ class ControlConnection:
         self._changed.set()
         return self._waiting.popleft()
 
+    def withdraw(self, command: Command) -> bool:
+        """Take a command back that waits for its turn; False if it does not wait any more."""
+        for at, each in enumerate(self._waiting):
+            if each is command:
+                del self._waiting[at]
+                self._changed.set()
+                return True
+        return False
+
     def offer_waiting(self, ends_offer: Callable[[Command], bool]) -> None:
         """Ask `urgent` about the commands that came before the one that runs now began.
 
         ends_offer: tells which command they must not be looked for behind.
         """
-        kept: list[Command | BadLine | None] = []
+        kept = self._passed_over
         while self._waiting:
             command = self._waiting.popleft()
             if isinstance(command, Command):
+                if self._urgent(command):
+                    continue
                 if ends_offer(command):
                     self._waiting.appendleft(command)
                     break
-                if self._urgent(command):
-                    continue
             kept.append(command)
         self._waiting.extendleft(reversed(kept))
+        kept.clear()
         self._changed.set()
 
     def reply(self, reply: Reply) -> None:
@@ -137,7 +181,7 @@ class ControlConnection:
             self._sending.cancel()
             self._sending = None
         if self._replies and not self._writer.is_closing():
-            self._writer.write(bytes(self._replies))
+            (self.tls or self._writer).write(bytes(self._replies))
         self._replies.clear()
 
     async def flush(self) -> None:
@@ -164,11 +208,10 @@ class ControlConnection:
 
     async def close(self) -> None:
         """Send what is queued and close."""
-        if self._reading is not None:
-            self._reading.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._reading
+        await self.stop_reading()
         self._send()
+        if self.tls is not None:
+            self.tls.end()
         self._writer.close()
         try:
             async with asyncio.timeout(self._close_timeout_s):
@@ -179,7 +222,7 @@ class ControlConnection:
 
     async def _read(self) -> None:
         try:
-            while data := await self._reader.read(_READ_BYTES):
+            while data := await (self.tls or self._reader).read(_READ_BYTES):
                 other = self._opening.feed(data)
                 if other is not None:
                     logger.warning("%s speaks %s, not FTP", self.peer_host, other)

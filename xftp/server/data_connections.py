@@ -9,6 +9,7 @@ from xftp.errors import DataConnectionError
 from xftp.protocol.addresses import Endpoint
 from xftp.transport.channels import ActiveChannel, DataChannel
 from xftp.transport.sockets import Tuning
+from xftp.transport.tls import DataTls
 
 from .control import ControlConnection
 from .limits import Lease, Shared, TooMany
@@ -64,11 +65,13 @@ class DataConnections:
         self._endpoints = endpoints
         self.framed = framed
 
-    def take(self, tuning: Callable[[int], Tuning | None], *, replaces: bool) -> DataChannel:
+    def take(
+        self, tuning: Callable[[int], Tuning | None], *, replaces: bool, tls: DataTls | None = None
+    ) -> DataChannel:
         """Give the data connections to a transfer. Raises DataConnectionError without any.
 
         tuning: the setting of each socket, given how many are dialled; replaces: whether a lost
-        one of several is dialled anew.
+        one of several is dialled anew; tls: what protects those that are dialled.
         """
         channel, self._channel = self._channel, None
         endpoints, self._endpoints = self._endpoints, ()
@@ -82,6 +85,7 @@ class DataConnections:
             endpoints,
             local_host=self._control.local_host,
             tuning=tuning(len(endpoints)),
+            tls=tls,
             timeout_s=self._open_timeout_s,
         )
         dialled.replaces = self.framed and replaces

@@ -19,14 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xftp.errors import FileError, FileNameError, file_error
-from xftp.transport.files import (
-    PartialFile,
-    SourceFile,
-    discard_kept,
-    is_working_name,
-    kept_length,
-    working_names,
-)
+from xftp.transport.files import SourceFile
+from xftp.transport.kept import Kept, find_kept, is_working_name, kept_length, working_names
+from xftp.transport.partial import PartialFile, discard_kept
+
+from .storage import Storage
 
 _MAX_LINKS = 40
 """Symbolic links followed in one path, as the kernel does (path_resolution(7))."""
@@ -52,8 +49,9 @@ class Item:
 class Filesystem:
     """The tree below `root`. Paths are absolute virtual ones; errors name them and no other."""
 
-    def __init__(self, root: Path) -> None:
-        """Open `root`. Raises FileError."""
+    def __init__(self, root: Path, storage: Storage | None = None) -> None:
+        """Open `root`. storage: what may be kept there; None: anything. Raises FileError."""
+        self._storage = storage or Storage()
         try:
             self._root = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
@@ -152,14 +150,45 @@ class Filesystem:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def open_target(self, path: str, offset: int = 0, *, extend: bool = False) -> PartialFile:
+    def open_target(
+        self, path: str, offset: int = 0, *, extend: bool = False, prefer_kept: bool = False
+    ) -> PartialFile:
         """Open new content for a file; see PartialFile.open. Raises FileError."""
         with self._errors(path), self._located(path) as (directory, name):
             if name == ".":
                 raise FileError(f"{path}: {os.strerror(errno.EISDIR)}")
             if is_working_name(name):
                 raise FileNameError(f"{path}: names like this are kept for unfinished uploads")
-            return PartialFile.open(directory, name, offset, extend=extend)
+            options = {"extend": extend, "prefer_kept": prefer_kept}
+            return self._storage.opened(
+                self._root,
+                directory,
+                name,
+                lambda kind: kind.open(directory, name, offset, **options),
+            )
+
+    def check_room(self, path: str, size: int | None = None, *, extend: bool = False) -> None:
+        """Raise StorageError if a file may not become `size` bytes, or so much larger.
+
+        size: None if it is not known.
+        """
+        with self._errors(path), self._located(path) as (directory, name):
+            self._storage.check(self._root, directory, name, size, extend=extend)
+
+    def kept(self, path: str) -> Kept | None:
+        """Find what a cut upload of a file left; None if nothing is. Raises FileError."""
+        with self._errors(path), self._located(path) as (directory, name):
+            return find_kept(directory, name)
+
+    def reopen_target(self, path: str, size: int, source: str) -> PartialFile:
+        """Open what a cut upload of a file left; see PartialFile.reopen. Raises FileError."""
+        with self._errors(path), self._located(path) as (directory, name):
+            return self._storage.opened(
+                self._root,
+                directory,
+                name,
+                lambda kind: kind.reopen(directory, name, size, source),
+            )
 
     def exists(self, path: str) -> bool:
         """Tell whether anything, or the rest of a cut upload, has this name."""
@@ -173,18 +202,25 @@ class Filesystem:
     def make_directory(self, path: str) -> None:
         """Make a directory. Raises FileError."""
         with self._errors(path), self._located(path) as (directory, name):
-            os.mkdir(name, dir_fd=directory)
+            self._storage.check(self._root, directory, name, 0)
+            with self._storage.changing(directory, name):
+                os.mkdir(name, dir_fd=directory)
 
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory. Raises FileError."""
         with self._errors(path), self._located(path, follow=False) as (directory, name):
             if name == ".":
                 raise FileError(f"{path}: the root stays")
-            os.rmdir(name, dir_fd=directory)
+            with self._storage.changing(directory, name):
+                os.rmdir(name, dir_fd=directory)
 
     def remove(self, path: str) -> None:
         """Remove a file, or what a cut upload left of it. Raises FileError."""
-        with self._errors(path), self._located(path, follow=False) as (directory, name):
+        with (
+            self._errors(path),
+            self._located(path, follow=False) as (directory, name),
+            self._storage.changing(directory, name),
+        ):
             try:
                 status = os.stat(name, dir_fd=directory, follow_symlinks=False)
             except FileNotFoundError:
@@ -205,9 +241,13 @@ class Filesystem:
             self._errors(old),
             self._located(old, follow=False) as (old_directory, old_name),
             self._located(new, follow=False) as (new_directory, new_name),
+            self._storage.changing(old_directory, old_name),
+            self._storage.changing(new_directory, new_name),
         ):
             if "." in (old_name, new_name):
                 raise FileError("the root cannot be renamed")
+            if is_working_name(new_name):
+                raise FileNameError(f"{new}: names like this are kept for unfinished uploads")
             if not may_replace and _is_there(new_name, new_directory):
                 raise FileError(f"{new}: {os.strerror(errno.EEXIST)}")
             os.rename(old_name, new_name, src_dir_fd=old_directory, dst_dir_fd=new_directory)

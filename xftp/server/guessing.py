@@ -74,25 +74,30 @@ class _Queue:
 
 
 class FairQueue:
-    """Runs comparisons in one thread: round robin over addresses, each at its limited rate."""
+    """Runs comparisons in threads: round robin over addresses, each at its limited rate.
+
+    An address has one thread at a time.
+    """
 
     def __init__(
         self,
         per_second: int = GUESSES_PER_S,
         waiting_per_address: int = WAITING_PER_ADDRESS,
         waiting_in_all: int = WAITING_IN_ALL,
+        threads: int = 1,
     ) -> None:
+        self._most_threads = threads
         self._per_second = per_second
         self._waiting_per_address = waiting_per_address
         self._waiting_in_all = waiting_in_all
         self._queues: OrderedDict[str, _Queue] = OrderedDict()
         self._waiting = 0
-        self._thread: ThreadPoolExecutor | None = None
-        self._is_busy = False
+        self._threads: ThreadPoolExecutor | None = None
+        self._running: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self, host: str, work: Callable[[], bool]) -> bool:
-        """Run `work` in the thread when it is the turn of `host`; give its result.
+        """Run `work` in a thread when it is the turn of `host`; give its result.
 
         Raises TooManyGuesses at once if the queue of this address, or all together, are full.
         """
@@ -119,28 +124,29 @@ class FairQueue:
             for job in queue.jobs:
                 job.result.cancel()
         self._queues.clear()
-        if self._thread is not None:
-            self._thread.shutdown(wait=False, cancel_futures=True)
-            self._thread = None
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
 
     def _next(self) -> None:
-        """Begin the next comparison if there is one and nothing runs."""
+        """Begin the next comparisons for which there are threads."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._is_busy:
-            return
         loop = asyncio.get_running_loop()
         now = loop.time()
         self._forget(now)
         waiting = [
-            (queue.ready_at(), address) for address, queue in self._queues.items() if queue.jobs
+            (queue.ready_at(), address)
+            for address, queue in self._queues.items()
+            if queue.jobs and address not in self._running
         ]
-        ready = next((address for at, address in waiting if at <= now), None)
-        if ready is not None:
-            self._begin(ready, now)
-        elif waiting:
-            self._timer = loop.call_at(min(waiting)[0], self._next)
+        for at, address in waiting:
+            if at <= now and len(self._running) < self._most_threads:
+                self._begin(address, now)
+        later = [at for at, _ in waiting if at > now]
+        if later and len(self._running) < self._most_threads:
+            self._timer = loop.call_at(min(later), self._next)
 
     def _begin(self, address: str, now: float) -> None:
         queue = self._queues[address]
@@ -148,13 +154,13 @@ class FairQueue:
         queue.note(now)
         job = queue.jobs.popleft()
         self._waiting -= 1
-        self._is_busy = True
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="passwords")
-        running = asyncio.get_running_loop().run_in_executor(self._thread, job.work)
+        self._running.add(address)
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._most_threads, "passwords")
+        running = asyncio.get_running_loop().run_in_executor(self._threads, job.work)
 
         def ended(running: asyncio.Future[bool]) -> None:
-            self._is_busy = False
+            self._running.discard(address)
             if running.cancelled():
                 job.result.cancel()
                 return

@@ -18,6 +18,7 @@ from xftp.transport.ratelimit import RateLimit
 
 from .guessing import address_block
 from .ports import PassivePorts
+from .storage import Usages
 from .threads import FairThreads
 from .watch import Watch
 
@@ -291,3 +292,5 @@ class Shared:
         self.watch = Watch()
         self.ports = PassivePorts(passive_ports)
         self.threads = FairThreads()
+        self.usages = Usages()
+        """What is kept beneath the homes of accounts that may not keep all that they like."""

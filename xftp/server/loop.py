@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from typing import TypeVar
 
 from xftp.errors import FileError, XftpError
 from xftp.protocol.commands import BadLine, Command
 from xftp.protocol.replies import Reply
 
+from .beside import HashBeside
 from .ending import Ending
 from .limits import Lease, TooMany
 from .registry import Row
 from .session import Session
-from .watch import DIRECTIONS, RunningTransfer
+from .watch import DIRECTIONS, SERIES, RunningTransfer
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class CommandLoop:
@@ -24,6 +29,7 @@ class CommandLoop:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._control = session.control
+        self._beside = HashBeside(session)
         self._ending = Ending()
         self._task: asyncio.Task[None] | None = None
         self._idle: asyncio.Task[Command | BadLine | None] | None = None
@@ -34,9 +40,12 @@ class CommandLoop:
         self._task = asyncio.current_task()
         peer = self._control.peer_host
         logger.info("%s connected", peer, extra={"event": "connect", "peer": peer})
-        self._say(220, self.session.settings.welcome)
-        self._control.start(self._urgent)
         try:
+            if self.session.begins_tls:  # the port of TLS from the first byte on
+                await self._protect()
+                self.session.protects_data = self.session.buffer_size_is_set = True
+            self._say(220, self.session.settings.welcome)
+            self._control.start(self._urgent)
             await self._serve()
         except TimeoutError:
             logger.info("%s: replies not taken", peer)
@@ -49,6 +58,7 @@ class CommandLoop:
             raise
         finally:
             self._is_over = True
+            await self._beside.stop()
             self.session.reset()
             await self._control.close()
             logger.info("%s left", peer, extra={"event": "leave", "peer": peer})
@@ -93,11 +103,30 @@ class CommandLoop:
             await self._control.flush()
             if self.session.is_leaving:
                 return
+            if self.session.begins_tls:
+                await self._protect()
+                self._control.start(self._urgent)
             if _moves_data(command):
                 self._ending.note_transfer()
             if self._is_time_to_end:
                 self._say(421, self._ending.farewell)
                 return
+
+    async def _protect(self) -> None:
+        """Begin with TLS, within the time that a login may take. Raises OSError."""
+        session, peer = self.session, self._control.peer_host
+        session.begins_tls = False
+        tls = session.settings.tls
+        assert tls is not None
+
+        async def in_thread(work: Callable[[], T]) -> T:
+            return await session.shared.threads.run(peer, work)
+
+        try:
+            async with asyncio.timeout_at(session.login_by_s):
+                await self._control.protect(await in_thread(tls.new_context), in_thread)
+        except TimeoutError as error:
+            raise ConnectionError("the TLS handshake took too long") from error
 
     async def _next_command(self) -> Command | BadLine | None:
         """Wait for the next command; None ends the session, with a 421 if that is our wish."""
@@ -154,6 +183,8 @@ class CommandLoop:
         if command.verb == "STAT" and not command.argument and running.has_begun:
             self._control.reply(Reply(211, self.session.status_lines()))
             return True
+        if running.has_begun:
+            self._beside.look_at(command)
         return False
 
     # -- one command ---------------------------------------------------------------------------
@@ -169,7 +200,7 @@ class CommandLoop:
         session.running.aborts = 0
         session.heard_s = asyncio.get_running_loop().time()
         try:
-            reply = await self._checked(row, command.argument)
+            reply = await self._checked(row, command)
         except XftpError as error:
             reply = Reply(error.reply_code, (_sentence(error),))
         except Exception:
@@ -181,22 +212,24 @@ class CommandLoop:
                 session.forget_restart()
         return [reply, *session.running.abort_replies()]
 
-    async def _checked(self, row: Row, argument: str) -> Reply:
+    async def _checked(self, row: Row, command: Command) -> Reply:
         """Run a handler if it may run. Raises XftpError."""
         session = self.session
-        row.check(argument, logged_in=session.user is not None)
+        row.check(command.argument, logged_in=session.user is not None)
         if row.permissions and not session.may(*row.permissions):
             session.data.drop()  # no data connection is left open
             raise FileError(f"Permission denied: this account has no right to {row.verb}")
-        return await self._perform(row, argument)
+        return await self._perform(row, command)
 
-    async def _perform(self, row: Row, argument: str) -> Reply:
+    async def _perform(self, row: Row, command: Command) -> Reply:
         """Run a handler, with a place for it if it moves data."""
         session = self.session
         places = self._take_transfer(row)
-        watched = self._watched(row, argument)
+        watched = self._watched(row, command.argument)
+        begun = self._beside.claim(command)
+        work = row.handler(session, command.argument) if begun is None else _outcome(begun)
         try:
-            return await session.running.run(row, row.handler(session, argument), watched)
+            return await session.running.run(row, work, watched)
         finally:
             for place in places:
                 place.release()
@@ -221,14 +254,21 @@ class CommandLoop:
         direction = DIRECTIONS.get(row.verb)
         if direction is None or session.user is None:
             return None
+        is_series = row.verb in SERIES
         return RunningTransfer(
             direction,
-            session.path(argument),
+            f"{len(session.series.files)} files" if is_series else session.path(argument),
             self._control.peer_host,
             session.user.account.name,
             is_anonymous=session.user.asks_no_password,
             is_ascii=session.is_ascii,
+            is_series=is_series,
         )
+
+
+async def _outcome(begun: asyncio.Task[Reply]) -> Reply:
+    """Wait for work that was begun already; cancelled, it is cancelled too."""
+    return await begun
 
 
 def _moves_data(command: Command | BadLine) -> bool:

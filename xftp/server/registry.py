@@ -65,6 +65,9 @@ class Row:
     permissions: tuple[Permission, ...] = ()
     """One of these the account needs, or it gets 550; none: any account may."""
 
+    needs_tls: bool = False
+    """Whether it is only there where the server has a certificate."""
+
     ends_with_session: bool = False
     """Whether it is given up when the client is gone, although ABOR does not end it."""
 

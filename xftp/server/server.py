@@ -39,7 +39,7 @@ class Server(aioftp.Server):
 
     def __init__(self, settings: Settings) -> None:
         """Make a server; `start(host, port)` or `run(host, port)` makes it listen."""
-        self._accounts = Accounts(settings.accounts)
+        self._accounts = Accounts(settings.accounts, settings.pam_service)
         super().__init__(
             self._accounts,
             welcome_message=settings.welcome,
@@ -47,6 +47,7 @@ class Server(aioftp.Server):
         self.settings = settings
         self.shared = Shared(settings.limits, settings.passive_ports)
         self._loops: dict[CommandLoop, asyncio.Task[None]] = {}
+        self._implicit: asyncio.Server | None = None
         self.is_stopping = False
         """Whether it was asked to stop."""
 
@@ -54,6 +55,18 @@ class Server(aioftp.Server):
         """Listen. Raises OSError."""
         await super().start(host, port, limit=STREAM_BYTES, backlog=_BACKLOG, **options)
         self._hashes = HashWorker()
+
+    async def start_implicit(self, host: str | None = None, port: int = 0) -> None:
+        """Listen for clients that begin with TLS, beside `start`. Raises OSError."""
+        assert self.settings.tls is not None
+        self._implicit = await asyncio.start_server(
+            self._dispatch_implicit, host, port, limit=STREAM_BYTES, backlog=_BACKLOG
+        )
+
+    @property
+    def implicit_port(self) -> int | None:
+        """Where clients begin with TLS; None: nowhere."""
+        return self._implicit.sockets[0].getsockname()[1] if self._implicit is not None else None
 
     @property
     def sessions(self) -> list[Session]:
@@ -65,7 +78,18 @@ class Server(aioftp.Server):
         """How many sessions there are."""
         return len(self._loops)
 
-    async def dispatcher(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _dispatch_implicit(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await self.dispatcher(reader, writer, begins_with_tls=True)
+
+    async def dispatcher(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        begins_with_tls: bool = False,
+    ) -> None:
         """Serve one control connection until it ends."""
         task = asyncio.current_task()
         assert task is not None
@@ -85,7 +109,8 @@ class Server(aioftp.Server):
             )
         except TooMany as error:
             logger.info("%s refused: %s", peer, error)
-            writer.write(format_reply(421, f"{error}."))
+            if not begins_with_tls:  # there no handshake is made to say so
+                writer.write(format_reply(421, f"{error}."))
             writer.close()
             return
         control = ControlConnection(reader, writer, self.settings.limits.command_line_bytes)
@@ -94,6 +119,7 @@ class Server(aioftp.Server):
         loop = CommandLoop(
             Session(control, self.settings, self._accounts, TABLE, self._hashes, self.shared, place)
         )
+        loop.session.begins_tls = begins_with_tls
         self._loops[loop] = task
         self.shared.watch.sessions += 1
         try:
@@ -126,7 +152,7 @@ class Server(aioftp.Server):
     async def shut_down(self, patience_s: float = 60.0) -> None:
         """Stop listening, let running transfers finish for `patience_s` seconds, then end all."""
         self.is_stopping = True
-        self.server.close()
+        self._stop_listening()
         for loop in list(self._loops):
             loop.drain()
         if self._loops:
@@ -135,7 +161,7 @@ class Server(aioftp.Server):
 
     async def close(self) -> None:
         """Stop listening and end all sessions now."""
-        self.server.close()
+        self._stop_listening()
         tasks = list(self._loops.values())
         for task in tasks:
             task.cancel()
@@ -145,3 +171,10 @@ class Server(aioftp.Server):
         self.shared.threads.close()
         self._hashes.close()
         await self.server.wait_closed()
+        if self._implicit is not None:
+            await self._implicit.wait_closed()
+
+    def _stop_listening(self) -> None:
+        self.server.close()
+        if self._implicit is not None:
+            self._implicit.close()

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from xftp.errors import ConnectError, NotLoggedInError, SequenceError
+from xftp.errors import ClearDataError, ConnectError, NotLoggedInError, SequenceError
 from xftp.protocol.commands import Command
 from xftp.protocol.hashes import ByteRange
 from xftp.protocol.options import MultOptions
+from xftp.protocol.parts import PartFacts
 from xftp.protocol.replies import Reply
 from xftp.protocol.reports import ReportedTransfer
+from xftp.transport.channels import DataChannel
+from xftp.transport.connection import DataConnection
+from xftp.transport.lingering import Lingering
 from xftp.transport.ratelimit import RateLimit
 from xftp.transport.sockets import Tuning
+from xftp.transport.tls import DataTls
 
 from .accounts import Accounts, User
 from .control import ControlConnection
@@ -25,6 +31,7 @@ from .permissions import Permission
 from .running import RunningCommand
 from .series import NamedSeries
 from .settings import Settings
+from .storage import Storage, StorageLimit
 
 if TYPE_CHECKING:
     from .registry import Row
@@ -66,17 +73,23 @@ class Session:
         """When it began, and when a command came or a transfer ended last (event loop's clock)."""
         self.is_leaving = False
         """Whether it ends with the reply to the current command."""
+        self.begins_tls = False
+        """Whether TLS begins with the reply to the current command."""
+        self.protects_data = self.buffer_size_is_set = False
+        """Whether PROT P is in force, and whether PBSZ came (RFC 4217 section 9)."""
         self.transfers = 0
         self.failed_logins = 0
         self.user: User | None = None
         self._files: Filesystem | None = None
         self._place = place
+        self._lingering: Lingering | None = None
         self.reset()
 
     def reset(self) -> None:
         """Go back to the state before the login (REIN)."""
         self.data.drop()
         self.data.framed = False
+        self.linger(None)
         if self._files is not None:
             self._files.close()
         self._files = None
@@ -90,6 +103,7 @@ class Session:
         self.is_ascii = True
         self.restart_offset = 0
         self.byte_range: ByteRange | None = None
+        self.part: PartFacts | None = None
         self.hash_algorithm = HASH_DEFAULT
         self.rename_from: str | None = None
         self.announced_size: int | None = None
@@ -99,9 +113,21 @@ class Session:
         self.series = NamedSeries()
         self.mlst_facts: tuple[str, ...] = MLST_FACTS
 
+    def linger(self, connection: DataConnection | None) -> None:
+        """Read a refused upload to its end, beside what comes next; the one before has had it."""
+        if self._lingering is not None:
+            self._lingering.end()
+        self._lingering = None if connection is None else Lingering(connection)
+
     def forget_restart(self) -> None:
-        """Let no REST, RANG or ALLO hold for the next command."""
+        """Let no REST, RANG, PART or ALLO hold for the next command."""
         self.restart_offset, self.announced_size, self.byte_range = 0, None, None
+        self.part = None
+
+    def forget_part_ranges(self) -> None:
+        """Let PART say no more than which file is meant: REST or RANG came after it."""
+        if self.part is not None:
+            self.part = replace(self.part, ranges=None)
 
     # -- for the handlers ----------------------------------------------------------------------
 
@@ -149,7 +175,8 @@ class Session:
         Raises FileError if its root cannot be used, ConnectError (421) if the account has as many
         sessions as it may have.
         """
-        files = Filesystem(user.account.root)
+        storage = Storage(self.shared.usages.of(user.account.root), self._storage_limit)
+        files = Filesystem(user.account.root, storage)
         try:
             self._place.assign(user.account.name)
             if not self.accounts.enter(user):
@@ -160,6 +187,33 @@ class Session:
             raise ConnectError("Too many sessions of this user, try again later") from error
         self._files = files
         self.user = user
+
+    def take_data(self) -> DataChannel:
+        """Give the data connections to a transfer. Raises DataConnectionError."""
+        tls = self.settings.tls
+        if tls is not None and tls.policy.requires_data and not self.protects_data:
+            self.data.drop()
+            raise ClearDataError("Data connections have to be protected here: use PROT P.")
+        return self.data.take(self.tuning, replaces=self.replaces, tls=self.data_tls)
+
+    @property
+    def data_tls(self) -> DataTls | None:
+        """How data connections are protected; None: not."""
+        tls, control = self.settings.tls, self.control.tls
+        if tls is None or control is None or not self.protects_data:
+            return None
+        return control.for_data(tls.policy)
+
+    def _tls_lines(self) -> tuple[str, ...]:
+        """Describe what protects the connections."""
+        if self.control.tls is None:
+            return ()
+        data = "protected" if self.protects_data else "clear"
+        return (f"{self.control.tls.agreed}, data connections {data}",)
+
+    def _storage_limit(self) -> StorageLimit | None:
+        """What the user may keep, as the accounts are now."""
+        return self.user.account.storage_limit if self.user is not None else None
 
     def path(self, argument: str) -> str:
         """Give the absolute virtual path that an argument names."""
@@ -209,6 +263,7 @@ class Session:
         return {
             "peer": self.control.peer_host,
             "user": self.user.account.name if self.user is not None else None,
+            "tls": self.control.tls.agreed if self.control.tls is not None else None,
             "since_s": round(now_s - self.begun_s, 3),
             "idle_s": round(now_s - self.heard_s, 3) if not self.running.is_there else 0.0,
             "transfers": self.transfers,
@@ -226,6 +281,7 @@ class Session:
             f"Logged in as {self.user_name}" if self.user else "Not logged in",
             f"Type {mode}, mode stream, structure file",
             f"At most {self.connection_limit} data connections",
+            *self._tls_lines(),
             doing,
             "End of status.",
         )

@@ -10,8 +10,11 @@ from xftp.protocol.options import MULT_LIMIT, MultOptions
 from xftp.transport.sockets import Tuning
 
 from .limits import Limits
+from .pam import DEFAULT_SERVICE
 from .permissions import ALL, READ_ONLY, Permission
 from .proxies import Network
+from .storage import StorageLimit
+from .tls import ServerTls
 
 
 class Tuner(Protocol):
@@ -53,6 +56,9 @@ class Account:
     password_hash: str | None = field(default=None, repr=False)
     """Instead of a password: its hash (see `passwords`)."""
 
+    asks_pam: bool = False
+    """Whether PAM compares the password, which is in neither of them then."""
+
     session_limit: int | None = None
     """Sessions of this user at once; None: as many as the server has."""
 
@@ -61,6 +67,9 @@ class Account:
 
     rate_bytes_per_s: float | None = None
     """What all transfers of this user may move together; None: no limit."""
+
+    storage_limit: StorageLimit | None = None
+    """What may be kept beneath `root`; None: as much as the disk takes."""
 
     @property
     def permissions(self) -> frozenset[Permission]:
@@ -71,7 +80,7 @@ class Account:
         """Tell whether who logged in to `other` would get in here, and to the same files."""
         return all(
             getattr(self, each) == getattr(other, each)
-            for each in ("name", "root", "password", "password_hash")
+            for each in ("name", "root", "password", "password_hash", "asks_pam")
         )
 
 
@@ -94,8 +103,14 @@ class Settings:
     proxies: tuple[Network, ...] = ()
     """Load balancers: what they say of their clients in the PROXY protocol is believed."""
 
+    tls: ServerTls | None = None
+    """The certificate, and what has to be protected; None: there is no TLS."""
+
     limits: Limits = field(default_factory=Limits)
     """How much of the server there is for all, for one address and for one user."""
+
+    pam_service: str = DEFAULT_SERVICE
+    """The service whose rules PAM goes by, for accounts that ask it."""
 
     login_tries: int = 3
     """Wrong passwords per session."""
@@ -118,7 +133,7 @@ class Settings:
     stop_timeout_s: float = 60.0
     """How long running transfers may go on once the server is asked to stop."""
 
-    sync_uploads: bool = False
+    sync_uploads: bool = True
     """Whether an upload is on the disk before it is acknowledged."""
 
     tuner: Tuner | None = None

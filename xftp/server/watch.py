@@ -21,8 +21,14 @@ DIRECTIONS: dict[str, Direction] = {
     "LIST": "listing",
     "NLST": "listing",
     "MLSD": "listing",
+    "MRTR": "download",
+    "MSTR": "upload",
 }
 """The commands that are watched."""
+
+
+SERIES = frozenset({"MRTR", "MSTR"})
+"""Those of them that move several files, of which each is counted when all are over."""
 
 
 class Moving(Protocol):
@@ -72,7 +78,10 @@ class RunningTransfer:
         *,
         is_anonymous: bool,
         is_ascii: bool,
+        is_series: bool = False,
     ) -> None:
+        """Begin one; is_series: its files are noted one by one when it is over."""
+        self.is_series = is_series
         self.direction = direction
         self.path = path
         self.peer_host = peer_host
@@ -142,8 +151,8 @@ class Watch:
     def end(self, transfer: RunningTransfer, error: str | None) -> None:
         """Note that a transfer is over. error: why it failed."""
         del self.running[transfer]
-        if transfer.transfer is None:
-            return  # refused before anything moved
+        if transfer.transfer is None or transfer.is_series:
+            return  # refused before anything moved, or told of file by file
         finished = transfer.finished(error)
         self.transfers[finished.direction, error is None] += 1
         self.bytes[finished.direction] += finished.bytes
@@ -152,9 +161,14 @@ class Watch:
             listener(finished)
 
     def bytes_moved(self) -> dict[Direction, int]:
-        """Give the bytes of ended and running transfers."""
+        """Give the bytes of ended and running transfers, which never become fewer.
+
+        Those of a series count when it is over, as a file that failed counts nothing.
+        """
         moved = dict(self.bytes)
         for transfer in list(self.running):
+            if transfer.is_series:
+                continue
             moved[transfer.direction] = moved.get(transfer.direction, 0) + transfer.bytes
         return moved
 

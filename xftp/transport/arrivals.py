@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xftp.errors import TransferAborted
 from xftp.protocol.records import CHUNK_BYTES, Run, record_count
@@ -13,10 +13,12 @@ class Arrivals:
     """The records that came, and those of them that are in the file.
 
     size: bytes that the sequence numbers count through; None: not told. offset: the byte of the
-    file where record 0 goes. Raises TooLargeError for more records than there are numbers.
+    file where record 0 goes. held: byte ranges (start, end) behind that offset that are there
+    before anything arrives, where the size is known; a record that is there only in part is still
+    to come. Raises TooLargeError for more records than there are numbers.
     """
 
-    def __init__(self, size: int | None, offset: int) -> None:
+    def __init__(self, size: int | None, offset: int, held: Sequence[tuple[int, int]] = ()) -> None:
         self.size = size
         self.total = None if size is None else record_count(size)
         self.held = RecordSet()
@@ -25,7 +27,17 @@ class Arrivals:
         """Bytes of the file that came again."""
         self._offset = offset
         self._came = RecordSet()
+        self._held_before = tuple(held)
+        for first, end in self._whole_records(held):
+            self.held.add(first, end)
+            self._came.add(first, end)
         self._short: tuple[int, int] | None = None
+
+    def _whole_records(self, held: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        for start, end in held:
+            first = -(-(start - self._offset) // CHUNK_BYTES)
+            is_last = end - self._offset == self.size
+            yield first, self.total or 0 if is_last else (end - self._offset) // CHUNK_BYTES
 
     @property
     def is_whole(self) -> bool:
@@ -72,15 +84,11 @@ class Arrivals:
         end = None if self.size is None else offset + self.size
         if self._short is not None:
             end = offset + self._short[0] * CHUNK_BYTES + self._short[1]
-        ranges = [(0, offset)] if offset else []
+        ranges = RecordSet([(0, offset), *self._held_before])  # of bytes
         for first, stop in self.held.ranges():
             start_byte, end_byte = offset + first * CHUNK_BYTES, offset + stop * CHUNK_BYTES
-            end_byte = end_byte if end is None else min(end_byte, end)
-            if ranges and ranges[-1][1] == start_byte:
-                ranges[-1] = (ranges[-1][0], end_byte)
-            else:
-                ranges.append((start_byte, end_byte))
-        return ranges
+            ranges.add(start_byte, end_byte if end is None else min(end_byte, end))
+        return list(ranges.ranges())
 
     def end_without_size(self) -> None:
         """Find the size from the records alone. Raises TransferAborted if some are missing."""

@@ -19,12 +19,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
-from xftp.errors import DataConnectionError
+from xftp.errors import DataConnectionError, DataTlsError
 from xftp.protocol.addresses import Endpoint
 from xftp.protocol.repeating import ENDURANCE
 
 from .connection import DataConnection, reset_socket
+from .handshakes import Handshakes
 from .sockets import Tuning, family_of, new_socket, plain_address
+from .tls import DataTls, TlsConnection, TlsFault
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +37,10 @@ and 31 s; on a lossy satellite path several of them may be lost."""
 MOST_CONNECTIONS = 4096
 """Connections that one transfer takes in one after the other, those that were lost included."""
 
+REFUSED_S = 5.0
+"""How long a connection is waited for after one that TLS refused: it may be another's, or the
+peer's way to say that it cannot do better."""
+
 _ACCEPT_AGAIN_S = 0.1
 _ACCEPTS_PER_TURN = 64
 
@@ -42,16 +48,23 @@ _ACCEPTS_PER_TURN = 64
 class DataChannel:
     """The data connections of one transfer: those that came, and whether more may come.
 
-    expected: how many will come if all goes well; None if the peer did not say; replaces: whether
-    the two ends agreed that a lost connection is replaced.
+    expected: how many will come if all goes well; None if the peer did not say; tls: how they are
+    protected; None: not; replaces: whether the two ends agreed that a lost connection is replaced.
     """
 
     replaces = False
     endurance = ENDURANCE
 
-    def __init__(self, expected: int | None, limit: int, tuning: Tuning | None = None) -> None:
+    def __init__(
+        self,
+        expected: int | None,
+        limit: int,
+        tuning: Tuning | None = None,
+        tls: DataTls | None = None,
+    ) -> None:
         self.expected = expected
         self.limit = limit
+        self.tls = tls
         self._tuning = tuning
         self.connections: list[DataConnection] = []
         self.failures: list[OSError] = []
@@ -120,8 +133,10 @@ class DataChannel:
                     self._changed.clear()
                     await self._changed.wait()
         if not self.connections:
-            reason = f": {os.strerror(self.failures[0].errno or 0)}" if self.failures else ""
-            raise DataConnectionError(f"no data connection could be opened{reason}")
+            reason = f": {_reason(self.failures[0])}" if self.failures else ""
+            is_tls = any(isinstance(each, TlsFault) for each in self.failures)
+            kind = DataTlsError if is_tls else DataConnectionError
+            raise kind(f"no data connection could be opened{reason}")
 
     def close(self) -> None:
         """Take no further connections, and close those that no transfer took over."""
@@ -136,8 +151,8 @@ class DataChannel:
         if self._tuning is not None:
             self._tuning.close()
 
-    def _came(self, sock: socket.socket) -> None:
-        connection = DataConnection(sock, len(self.connections), self._tuning)
+    def _came(self, connection: DataConnection) -> None:
+        connection.number = len(self.connections)
         self.connections.append(connection)
         if self._on_connection is not None:
             self._on_connection(connection)
@@ -149,6 +164,10 @@ class DataChannel:
         self._changed.set()
         if self._on_settled is not None and not self.may_bring_more:
             self._on_settled()
+
+
+def _reason(error: OSError) -> str:
+    return str(error.strerror) if isinstance(error, TlsFault) else os.strerror(error.errno or 0)
 
 
 class PassiveChannel(DataChannel):
@@ -164,12 +183,17 @@ class PassiveChannel(DataChannel):
         expected: int | None,
         limit: int,
         tuning: Tuning | None,
+        tls: DataTls | None = None,
     ) -> None:
-        super().__init__(expected, limit, tuning)
+        super().__init__(expected, limit, tuning, tls)
+        self._handshakes: Handshakes | None = None
+        if tls is not None:
+            self._handshakes = Handshakes(tls, tuning, limit, self._protected, self._refused)
+        self._has_given_up = False
         self._listener = listener
         self._peer_host = plain_address(peer_host)
         self._loop = asyncio.get_running_loop()
-        self._again: asyncio.TimerHandle | None = None
+        self._timers: list[asyncio.TimerHandle] = []
         self._watch()
 
     @classmethod
@@ -182,6 +206,7 @@ class PassiveChannel(DataChannel):
         limit: int = 1,
         tuning: Tuning | None = None,
         ports: Sequence[int] = (),
+        tls: DataTls | None = None,
     ) -> Self:
         """Listen on `host`, on the first of `ports` that is free, or on any free port.
 
@@ -194,7 +219,7 @@ class PassiveChannel(DataChannel):
             if tuning is not None:
                 tuning.close()
             raise DataConnectionError(f"cannot listen on {host}: {error.strerror}") from error
-        return cls(listener, peer_host, expected, limit, tuning)
+        return cls(listener, peer_host, expected, limit, tuning, tls)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -204,13 +229,17 @@ class PassiveChannel(DataChannel):
 
     @property
     def may_bring_more(self) -> bool:
-        return not self._closed and len(self.connections) < (self.expected or self.limit)
+        if self._closed or self._has_given_up:
+            return False
+        return len(self.connections) < (self.expected or self.limit)
 
     def close(self) -> None:
         if not self._closed:
             self._loop.remove_reader(self._listener.fileno())
-            if self._again is not None:
-                self._again.cancel()
+            for timer in self._timers:
+                timer.cancel()
+            if self._handshakes is not None:
+                self._handshakes.stop()
             self._turn_away()
             self._listener.close()
         super().close()
@@ -236,7 +265,7 @@ class PassiveChannel(DataChannel):
                 # Out of descriptors: the connection stays in the backlog until some are free.
                 logger.warning("cannot accept a data connection: %s", error)
                 self._loop.remove_reader(self._listener.fileno())
-                self._again = self._loop.call_later(_ACCEPT_AGAIN_S, self._watch)
+                self._timers = [self._loop.call_later(_ACCEPT_AGAIN_S, self._watch)]
                 return
             self._arrived(sock, plain_address(address[0]))
 
@@ -247,11 +276,32 @@ class PassiveChannel(DataChannel):
         elif host != self._peer_host:
             logger.warning("refused a data connection from %s", host)
             sock.close()
+        elif self._handshakes is not None:  # it takes a place once it has shown whose it is
+            sock.setblocking(False)
+            self._handshakes.begin(sock)
         elif self._is_full() and not self._make_room():
             sock.close()
         else:
             sock.setblocking(False)
-            self._came(sock)
+            self._came(DataConnection(sock, 0, self._tuning))
+
+    def _protected(self, connection: TlsConnection) -> None:
+        if self._closed or (self._is_full() and not self._make_room()):
+            connection.reset()
+        else:
+            self._came(connection)
+
+    def _refused(self, error: OSError) -> None:
+        """Note why a handshake failed. Without another connection that is the end, but not yet."""
+        if len(self.failures) < self.limit:
+            self.failures.append(error)
+        if not self._closed and not self.connections:
+            self._timers.append(self._loop.call_later(REFUSED_S, self._give_up))
+
+    def _give_up(self) -> None:
+        if not self.connections:
+            self._has_given_up = True
+            self._tell()
 
     def _is_full(self) -> bool:
         if not self.replaces:
@@ -285,14 +335,15 @@ class ActiveChannel(DataChannel):
         *,
         local_host: str | None = None,
         tuning: Tuning | None = None,
+        tls: DataTls | None = None,
         timeout_s: float = OPEN_TIMEOUT_S,
     ) -> None:
         """Start to connect to every one of `endpoints`, from `local_host` if given."""
-        super().__init__(len(endpoints), len(endpoints), tuning)
+        super().__init__(len(endpoints), len(endpoints), tuning, tls)
         self._endpoints = deque(endpoints)
         self._local_host = local_host
         self._redial_s = 0.0
-        self._dials: set[asyncio.Task[socket.socket]] = set()
+        self._dials: set[asyncio.Task[DataConnection]] = set()
         for endpoint in endpoints:
             self._start_dial(endpoint, 0.0, timeout_s)
 
@@ -337,7 +388,7 @@ class ActiveChannel(DataChannel):
         super().close()
         self._stop_dialling()
 
-    async def _dial(self, endpoint: Endpoint, pause_s: float, timeout_s: float) -> socket.socket:
+    async def _dial(self, endpoint: Endpoint, pause_s: float, timeout_s: float) -> DataConnection:
         if pause_s:
             await asyncio.sleep(pause_s)
         local_host = self._local_host
@@ -347,19 +398,21 @@ class ActiveChannel(DataChannel):
                 sock.bind((local_host, 0))
             async with asyncio.timeout(timeout_s):
                 await asyncio.get_running_loop().sock_connect(sock, (endpoint.host, endpoint.port))
+                if self.tls is not None:
+                    return await TlsConnection.agreed(sock, 0, self.tls, self._tuning)
+            return DataConnection(sock, 0, self._tuning)
         except BaseException:
             reset_socket(sock)  # if it was just made, its end must not look like an empty file
             raise
-        return sock
 
-    def _dialled(self, task: asyncio.Task[socket.socket]) -> None:
+    def _dialled(self, task: asyncio.Task[DataConnection]) -> None:
         self._dials.discard(task)
         if task.cancelled():
             return
         error = task.exception()
         if error is None:
             if self._closed:
-                reset_socket(task.result())
+                task.result().reset()
             else:
                 self._came(task.result())
             return

@@ -86,9 +86,24 @@ class DataConnection:
         except (BlockingIOError, InterruptedError):
             return 0
 
-    def finish_sending(self) -> None:
-        """Tell the peer that no more comes."""
+    def flush(self) -> bool:
+        """Pass on what `send` took and the socket did not; tell whether nothing is left."""
+        return True
+
+    @property
+    def holds_received(self) -> bool:
+        """Whether there may be something to receive that the event loop cannot see."""
+        return False
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether the socket may be given the bytes of a file directly (`sendfile`)."""
+        return True
+
+    def finish_sending(self) -> bool:
+        """Tell the peer that no more comes; False: what was sent before has to go first."""
         self._sock.shutdown(socket.SHUT_WR)
+        return True
 
     def unacknowledged(self) -> int:
         """Count the bytes sent that the peer's kernel has not acknowledged."""

@@ -27,16 +27,20 @@ class Target(Protocol):
     offset: int
     """Where the content begins."""
 
+    held: tuple[tuple[int, int], ...]
+    """Byte ranges (start, end) that are there from the beginning, end exclusive, in order."""
+
     patience: Patience | None
     """Whether a write may be done at once; None: never."""
 
     def begin_journal(self) -> None:
-        """Begin, before anything is written."""
+        """Begin, before anything is written that may leave holes."""
 
-    def checkpoint(
-        self, held: Sequence[tuple[int, int]], size: int | None, *, sync: bool = True
-    ) -> None:
-        """Note the byte ranges that are held, in order; size: of all, if it is known."""
+    def checkpoint(self, held: Sequence[tuple[int, int]], size: int | None) -> None:
+        """See on the disk what was written, and note the byte ranges that are held, in order.
+
+        size: of all, if it is known.
+        """
 
     def write(self, pieces: Sequence[memoryview], offset: int) -> int:
         """Write consecutive bytes at `offset`; give how many. Raises FileError."""

@@ -9,7 +9,6 @@ of a connection that carried something is the end, as in appendix B.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable
 
 from xftp.errors import TransferAborted
@@ -89,6 +88,7 @@ class LastingTransfer(Transfer):
         """Note that every record has arrived; the transfer ends, unless the peer has to say so."""
         if self._whole_at is None:
             self._whole_at = self._loop.time()
+            self.whole.set()
         if self._is_confirmed or not self.lasts or self.confirmation_timeout_s is None:
             self._done()
 
@@ -120,7 +120,7 @@ class LastingTransfer(Transfer):
 
     def _broken(self, connection: DataConnection, error: OSError) -> None:
         if self.lasts:
-            self._lose(connection, os.strerror(error.errno) if error.errno else str(error))
+            self._lose(connection, error.strerror or str(error))
         else:
             super()._broken(connection, error)
 

@@ -19,6 +19,12 @@ UNSENT_S = 0.05
 SMALLEST_UNSENT_BYTES = 16 * 1024
 LARGEST_UNSENT_BYTES = 4 * 1024 * 1024
 
+STALLED_S = 2.0
+"""A connection that took nothing for so long keeps no more than KEPT_RECORDS of its batch: a client
+that reads nothing is not to cost half a megabyte for each of its connections."""
+
+KEPT_RECORDS = 4
+
 _RATE_WINDOW_S = 0.1
 
 
@@ -53,7 +59,7 @@ class Outgoing:
     ) -> None:
         self.connection = connection
         self.lane = lane
-        self.batch = OutgoingBatch(LARGEST_BATCH)
+        self._batch = OutgoingBatch(1)
         self.batch_size = BatchSize(largest_batch)
         self.unsent_limit = UnsentLimit(connection, now)
         self.run = (0, 0)
@@ -69,11 +75,32 @@ class Outgoing:
         self._batch_bytes = 0
         self._progress_at = now
         self._witnessed_at: float | None = None
+        self._sent_before = 0
+        self._sent_at = now
+
+    def places(self, size: int) -> list[memoryview]:
+        """Give places for `size` bytes of the file, 1 or more, in a batch as large as needed."""
+        records = -(-size // CHUNK_BYTES)
+        if not records <= self._batch.capacity < 8 * records:
+            self._batch = OutgoingBatch(min(LARGEST_BATCH, 1 << (records - 1).bit_length()))
+        return self._batch.payloads(size)
+
+    def is_stalled(self, now: float) -> bool:
+        """Tell whether it holds much, and the socket has taken nothing of it for long."""
+        if self._sent_before != self.connection.bytes_sent:
+            self._sent_before, self._sent_at = self.connection.bytes_sent, now
+        has_long = now - self._sent_at >= STALLED_S and not self.is_loading
+        return has_long and self._batch.capacity > KEPT_RECORDS
+
+    def let_go(self) -> None:
+        """Keep what waits, and not the room of the whole batch."""
+        self.waiting = memoryview(bytes(self.waiting))
+        self._batch = OutgoingBatch(1)
 
     def load(self, size: int) -> None:
         """Take `size` bytes of the file, which were read into the batch, as what goes next."""
         self.is_loading = False
-        self.waiting = self.batch.seal(self.run[0], size)
+        self.waiting = self._batch.seal(self.run[0], size)
         self._batch_bytes = len(self.waiting)
 
     def give_back(self, wire_bytes: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from xftp.errors import LocalFileError, TransferAborted, file_error
 
 from .channels import DataChannel
+from .checkpoints import Checkpoints
 from .connection import DataConnection
 from .disk import Patience
 from .files import SourceFile
@@ -26,7 +27,7 @@ _DISK_ERRORS = (errno.EIO, errno.EINVAL, errno.ENOMEM, errno.EOVERFLOW)
 
 
 class PlainSender(Sender):
-    """Sends the bytes of `source` from `offset` on as a plain stream, by `sendfile`."""
+    """Sends the bytes of `source` from `offset` on as a plain stream, by `sendfile` if it may."""
 
     def __init__(
         self,
@@ -41,9 +42,11 @@ class PlainSender(Sender):
         self._source = source
         self._at = offset
         self._piece = min(SENDFILE_BYTES, limit.batch_bytes) if limit else SENDFILE_BYTES
+        self._block = self._waiting = memoryview(b"")
 
     def _start(self, connection: DataConnection) -> None:
-        self._when_writable(connection, self._send, connection)
+        send = self._send if connection.takes_files else self._send_copied
+        self._when_writable(connection, send, connection)
 
     def _send(self, connection: DataConnection) -> None:
         size = min(self._piece, self._source.size - self._at)
@@ -80,8 +83,49 @@ class PlainSender(Sender):
         if isinstance(sent, OSError):
             self._broken(connection, sent)
             return
-        self._at += sent
         connection.bytes_sent += sent
+        self._went_on(connection, sent)
+
+    def _send_copied(self, connection: DataConnection) -> None:
+        """Send by way of a buffer, where the bytes have to be seen on their way."""
+        try:
+            if not connection.flush():
+                return
+            sent = connection.send(self._waiting)
+        except OSError as error:
+            self._broken(connection, error)
+            return
+        if sent:
+            self._waiting = self._waiting[sent:]
+            self._went_on(connection, sent)
+        elif not self._waiting:
+            self._fill(connection)
+
+    def _fill(self, connection: DataConnection) -> None:
+        """Read the next block, which is sent as soon as the socket takes more."""
+        size = min(self._piece, self._source.size - self._at, BLOCK_BYTES)
+        if size <= 0:
+            self._finish(connection)
+            return
+        if not self._block:
+            self._block = memoryview(bytearray(BLOCK_BYTES))
+        block, at = self._block[:size], self._at
+        if self._source.read_cached([block], at, size):
+            self._waiting = block
+            self._send_copied(connection)
+        else:
+            self._loop.remove_writer(connection.fileno())
+            self._in_thread(
+                lambda: self._source.read([block], at, size),
+                lambda _: self._filled(connection, block),
+            )
+
+    def _filled(self, connection: DataConnection, block: memoryview) -> None:
+        self._waiting = block
+        self._start(connection)
+
+    def _went_on(self, connection: DataConnection, sent: int) -> None:
+        self._at += sent
         self._moved(connection, sent)
         pause_s = self._limit.spend(sent, self._loop.time()) if self._limit else 0.0
         if pause_s:
@@ -109,6 +153,7 @@ class StreamSender(Sender):
     ) -> None:
         super().__init__(channel, limit=limit, progress=progress)
         self._produce = produce
+        self._produced_bytes = 0
         self._waiting = memoryview(b"")
 
     def _start(self, connection: DataConnection) -> None:
@@ -126,21 +171,24 @@ class StreamSender(Sender):
         elif not data:
             self._finish(connection)
         else:
-            self._waiting = memoryview(data)
+            self._waiting, self._produced_bytes = memoryview(data), len(data)
             self._when_writable(connection, self._send, connection)
 
     def _send(self, connection: DataConnection) -> None:
         try:
-            sent = connection.send(self._waiting)
+            sent = connection.send(self._waiting) if self._waiting else 0
+            gone = connection.flush()
         except OSError as error:
             self._broken(connection, error)
             return
         self._moved(connection, sent)
         self._waiting = self._waiting[sent:]
-        if self._waiting:
+        if self._waiting or not gone:
             return
         self._loop.remove_writer(connection.fileno())
-        pause_s = self._limit.spend(sent, self._loop.time()) if self._limit else 0.0
+        pause_s = 0.0
+        if self._limit is not None:
+            pause_s = self._limit.spend(self._produced_bytes, self._loop.time())
         if pause_s:
             self._later(pause_s, self._ask, connection)
         else:
@@ -156,6 +204,7 @@ class PlainReceiver(Transfer):
     consume: called with each piece and its offset from the start of the stream; in a thread,
     unless `patience`, that of the file it writes to, allows it at once.
     size: bytes announced; fewer are a failure, None if nothing was announced.
+    checkpoint: called in a thread from time to time, to see on the disk, and note, what came.
     """
 
     def __init__(
@@ -167,9 +216,12 @@ class PlainReceiver(Transfer):
         patience: Patience | None = None,
         limit: RateLimit | None = None,
         progress: Progress | None = None,
+        checkpoint: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(channel, limit=limit, progress=progress)
         self.size = size
+        self._checkpoint = checkpoint
+        self._checkpoints = Checkpoints(self._loop.time())
         self._patience = patience
         self._consume = consume
         self._received = 0
@@ -238,7 +290,7 @@ class PlainReceiver(Transfer):
         def written_late(_: int) -> None:
             self._writing = False
             self._free.append(buffer)
-            self._moved(connection, size)
+            self._written(connection, size)
             self._write(connection)
             self._resume(connection)
 
@@ -247,9 +299,16 @@ class PlainReceiver(Transfer):
             self._resume(connection)
             return
         self._free.append(buffer)
-        self._moved(connection, size)
+        self._written(connection, size)
         if self._ended:
             self._end()
+
+    def _written(self, connection: DataConnection, size: int) -> None:
+        self._moved(connection, size)
+        if self._checkpoint is None or self._ended:
+            return
+        if self._checkpoints.begins(self._loop.time(), self.file_bytes):
+            self._in_thread(self._checkpoint, self._checkpoints.ended)
 
     def _end(self) -> None:
         if self.size is not None and self._received < self.size:

@@ -15,6 +15,7 @@ from xftp.protocol.recordset import RecordSet
 
 from .arrivals import Arrivals
 from .channels import DataChannel
+from .checkpoints import Checkpoints
 from .connection import DataConnection
 from .ends import Target
 from .incoming import Incoming
@@ -29,10 +30,6 @@ BATCH_RECORDS = 128
 BUFFERS = 8
 """Buffers of one transfer at most, while threads write."""
 
-CHECKPOINT_S = 5.0
-CHECKPOINT_BYTES = 64 * 1024 * 1024
-"""How often the journal is brought up to date, whichever comes first."""
-
 LATE_S = 1.0
 """How long the ends of the connections, and connections that nobody announced, are waited for
 once nothing else is missing; or 2 RTT, if that is longer."""
@@ -41,9 +38,10 @@ once nothing else is missing; or 2 RTT, if that is longer."""
 class RecordReceiver(LastingTransfer):
     """Receives records into `target`, sequence 0 at the byte where `target` goes on.
 
-    size: bytes that the sequence numbers count through (the file's size less the offset), None if
-    the peer did not tell. Then the file is complete when every connection has ended on a record
-    boundary and nothing is missing below the highest record.
+    What `target` holds behind that byte is not missed, and does not have to come. size: bytes that
+    the sequence numbers count through (the file's size less the offset), None if the peer did not
+    tell. Then the file is complete when every connection has ended on a record boundary and nothing
+    is missing below the highest record.
     """
 
     def __init__(
@@ -56,7 +54,8 @@ class RecordReceiver(LastingTransfer):
         progress: Progress | None = None,
     ) -> None:
         super().__init__(channel, limit=limit, progress=progress)
-        self._arrivals = Arrivals(size, target.offset)
+        behind = [each for each in target.held if each[0] >= target.offset]
+        self._arrivals = Arrivals(size, target.offset, behind)
         self._target = target
         self._incoming: list[Incoming] = []
         self._buffers = [IncomingBatch(BATCH_RECORDS)]
@@ -64,9 +63,7 @@ class RecordReceiver(LastingTransfer):
         self._starved: list[Incoming] = []
         self._grace_running = False
         self._grace_over = False
-        self._checkpoint_at = self._loop.time() + CHECKPOINT_S
-        self._checkpoint_bytes = 0
-        self._checkpointing = False
+        self._checkpoints = Checkpoints(self._loop.time())
         self._read_bytes = BATCH_RECORDS * RECORD_BYTES
         if limit is not None:
             self._read_bytes = max(RECORD_BYTES, min(self._read_bytes, limit.batch_bytes))
@@ -105,7 +102,7 @@ class RecordReceiver(LastingTransfer):
         incoming = Incoming(connection)
         self._incoming.append(incoming)
         self._resume(incoming)
-        if self._arrivals.total == 0:
+        if self._arrivals.is_whole:
             self._check_complete()
 
     def _resume(self, incoming: Incoming) -> None:
@@ -208,21 +205,10 @@ class RecordReceiver(LastingTransfer):
 
     def _checkpoint(self) -> None:
         """Bring the journal up to date, beside the transfer."""
-        now = self._loop.time()
-        due = now >= self._checkpoint_at or (
-            self.file_bytes >= self._checkpoint_bytes + CHECKPOINT_BYTES
-        )
-        if self._checkpointing or not due:
-            return
-        self._checkpointing = True
-        held, size, target = self.held_bytes(), self.size, self._target
-        end = None if size is None else target.offset + size
-        self._in_thread(lambda: target.checkpoint(held, end), self._checkpointed)
-
-    def _checkpointed(self, _: None) -> None:
-        self._checkpointing = False
-        self._checkpoint_at = self._loop.time() + CHECKPOINT_S
-        self._checkpoint_bytes = self.file_bytes
+        if self._checkpoints.begins(self._loop.time(), self.file_bytes):
+            held, size, target = self.held_bytes(), self.size, self._target
+            end = None if size is None else target.offset + size
+            self._in_thread(lambda: target.checkpoint(held, end), self._checkpoints.ended)
 
     # -- the end -------------------------------------------------------------------------------
 

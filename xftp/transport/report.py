@@ -59,7 +59,8 @@ class TransferReport:
     """Every data connection that came."""
 
     offset: int = 0
-    """Byte of the file at which the transfer started (REST)."""
+    """Bytes of the file that were there before: at which the transfer started (REST), or that an
+    earlier one had left, wherever they are."""
 
     sender: SenderReport | None = None
     """The server's side of a download; None: not asked for, or not told."""
@@ -72,7 +73,10 @@ class TransferReport:
     """Data connections that broke or fell silent and were given up."""
 
     files: int = 1
-    """Files moved together: everything but `bytes` is of them all."""
+    """Files moved together: everything but `bytes` and `offset` is of them all."""
+
+    together_bytes: int | None = None
+    """Bytes of all files moved together; None: this is the only one."""
 
     def with_losses(self, repeated_bytes: int, lost_connections: int) -> TransferReport:
         """Add what was sent again, and the connections that were lost."""
@@ -80,8 +84,9 @@ class TransferReport:
 
     @property
     def bytes_per_s(self) -> float:
-        """Goodput in bytes per second."""
-        return self.bytes / self.seconds if self.seconds > 0 else 0.0
+        """Goodput in bytes per second, of all files that moved together."""
+        moved = self.bytes if self.together_bytes is None else self.together_bytes
+        return moved / self.seconds if self.seconds > 0 else 0.0
 
     def as_json(self) -> dict[str, Any]:
         """Give the report as plain values, with its format's version."""
@@ -90,8 +95,9 @@ class TransferReport:
             **asdict(self),
             "bytes_per_s": round(self.bytes_per_s, 1),
         }
-        if self.sender is None:
-            del values["sender"]
+        for name in ("sender", "together_bytes"):
+            if values[name] is None:
+                del values[name]
         return values
 
 

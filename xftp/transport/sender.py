@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
-from xftp.protocol.records import CHUNK_BYTES, record_count, span_bytes
+from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES, record_count, span_bytes
 from xftp.protocol.recordset import RecordSet
 from xftp.protocol.repeating import RepeatBudget
 from xftp.protocol.striping import Striping
@@ -14,10 +15,10 @@ from .connection import DataConnection
 from .ends import Source
 from .feeder import Feeder
 from .lasting import LastingTransfer
-from .outgoing import LARGEST_BATCH, Outgoing
+from .outgoing import KEPT_RECORDS, LARGEST_BATCH, Outgoing
 from .ratelimit import RateLimit
 from .report import TransferReport
-from .sockets import give_up_after
+from .sockets import give_up_after, send_small_at_once
 from .stragglers import Stragglers
 from .transfer import Progress, Sender
 
@@ -32,7 +33,10 @@ _ORPHAN_S = 20.0
 
 
 class RecordSender(LastingTransfer, Sender):
-    """Sends the bytes of `source` from `offset` on as records, sequence 0 at `offset`."""
+    """Sends the bytes of `source` from `offset` on as records, sequence 0 at `offset`.
+
+    With `only`, a part of them.
+    """
 
     def __init__(
         self,
@@ -43,16 +47,20 @@ class RecordSender(LastingTransfer, Sender):
         limit: RateLimit | None = None,
         progress: Progress | None = None,
         feeds: int | None = None,
+        only: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         """Make a sender; feeds: give records to so many connections at first, and then to as many
-        as pay; None: to all."""
+        as pay; None: to all; only: the records (start, end) that are sent, in order; None: all."""
         super().__init__(channel, limit=limit, progress=progress)
         self._feeder = None if feeds is None else Feeder(feeds)
         self._source = source
         self._offset = offset
         self._size = source.size - offset
-        self._striping = Striping([(0, record_count(self._size))], self._size)
-        self._stragglers = Stragglers(self._striping, RepeatBudget(self._size), self._repeat)
+        sent = [(0, record_count(self._size))] if only is None else only
+        self.to_send = sum(span_bytes(first, end - first, self._size) for first, end in sent)
+        """Bytes of the file that go out once."""
+        self._striping = Striping(sent, self._size)
+        self._stragglers = Stragglers(self._striping, RepeatBudget(self.to_send), self._repeat)
         self._feeding: dict[int, Outgoing] = {}
         self._draining: set[int] = set()
         self._counted = RecordSet()
@@ -87,12 +95,8 @@ class RecordSender(LastingTransfer, Sender):
     def _send(self, outgoing: Outgoing) -> None:
         """Send while the connection takes it, but let the other connections have their turn."""
         for _ in range(_CALLS_PER_TURN):
-            if not outgoing.waiting and not self._load(outgoing):
-                return
-            try:
-                sent = outgoing.connection.send(outgoing.waiting)
-            except OSError as error:
-                self._broken(outgoing.connection, error)
+            sent = self._send_on(outgoing)
+            if sent is None:
                 return
             self._note_sent(outgoing, sent)
             if outgoing.waiting:
@@ -103,6 +107,22 @@ class RecordSender(LastingTransfer, Sender):
                     self._pause(outgoing)
                     self._later(pause_s, self._resume, outgoing)
                     return
+
+    def _send_on(self, outgoing: Outgoing) -> int | None:
+        """Send of the batch, or of the next one; None if that does not go on now.
+
+        Nothing new is taken, and no end is found, before what was taken has gone to the socket.
+        """
+        connection = outgoing.connection
+        try:
+            if not connection.flush():
+                return None
+            if not outgoing.waiting and not self._load(outgoing):
+                return None
+            return connection.send(outgoing.waiting)
+        except OSError as error:
+            self._broken(connection, error)
+            return None
 
     def _note_sent(self, outgoing: Outgoing, sent: int) -> None:
         whole = sent == len(outgoing.waiting)
@@ -134,7 +154,7 @@ class RecordSender(LastingTransfer, Sender):
 
     def _count_rest(self) -> None:
         """Account for what went over other connections than those that were to carry it."""
-        rest = self._size - self.file_bytes
+        rest = self.to_send - self.file_bytes
         if rest > 0:
             self._account(self._connections[-1], rest)
 
@@ -166,7 +186,7 @@ class RecordSender(LastingTransfer, Sender):
     def _fill(self, outgoing: Outgoing, run: tuple[int, int]) -> bool:
         outgoing.run = first, count = run
         size = span_bytes(first, count, self._size)
-        places = outgoing.batch.payloads(size)
+        places = outgoing.places(size)
         at = self._offset + first * CHUNK_BYTES
         if self._source.read_cached(places, at, size):
             outgoing.load(size)
@@ -193,6 +213,8 @@ class RecordSender(LastingTransfer, Sender):
         if self.lasts:
             self._pause(outgoing)
             outgoing.is_idle = True
+            with contextlib.suppress(OSError):  # it broke, which is seen where it is looked at
+                send_small_at_once(outgoing.connection.sock)
             if not self._tail_is_watched:
                 self._tail_is_watched = True
                 self._watch_tail(_TAIL_LOOK_S)
@@ -260,6 +282,7 @@ class RecordSender(LastingTransfer, Sender):
         for outgoing in tuple(self._feeding.values()):
             went_on |= self._look_at(outgoing, now)
         self._feed_as_many_as_pay(now)
+        self._relieve_stalled(now)
         if not self.lasts:
             return
         for outgoing in tuple(self._feeding.values()):
@@ -268,6 +291,17 @@ class RecordSender(LastingTransfer, Sender):
         if self._striping.is_delivered:
             self._count_rest()
             self._whole()
+
+    def _relieve_stalled(self, now: float) -> None:
+        """Take back what a connection holds that takes nothing: for others, and for the memory."""
+        for outgoing in self._feeding.values():
+            if not outgoing.is_stalled(now):
+                continue
+            if len(outgoing.waiting) > KEPT_RECORDS * RECORD_BYTES:
+                sent = outgoing.connection.bytes_sent
+                outgoing.give_back(self._striping.take_back(outgoing.lane, sent))
+                self._wake()
+            outgoing.let_go()
 
     def _look_at(self, outgoing: Outgoing, now: float) -> bool:
         """Note what was acknowledged; tell whether it is more than before."""

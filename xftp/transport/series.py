@@ -10,13 +10,15 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from xftp.errors import FileError, VerifyError, XftpError
+from xftp.errors import FileError, NoSpaceError, VerifyError, XftpError
 from xftp.protocol.recordset import RecordSet
 from xftp.protocol.series import Layout, SeriesFile
 
+from .beside import Directories
 from .disk import Patience
-from .files import PartialFile, SourceFile
+from .files import SourceFile
 from .hashing import digest_of
+from .partial import PartialFile
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +75,7 @@ class SeriesTarget:
     """Files one behind the other, to be written as one; each gets its name when it is complete."""
 
     offset = 0
+    held: tuple[tuple[int, int], ...] = ()
     """Where the content begins: a series has no beginning that was there before."""
 
     def __init__(
@@ -96,6 +99,7 @@ class SeriesTarget:
         self.layout = Layout([file.size or 0 for file in files])
         self._files = files
         self._open_file, self._completed, self._sync = open_file, completed, sync
+        self._directories = Directories() if sync else None
         self._open: dict[int, _Arriving] = {}
         self._finished: set[int] = set()
         self._lock = threading.Lock()
@@ -107,15 +111,14 @@ class SeriesTarget:
                 if not file.size:
                     self._write_one(index, [], 0, 0)
 
-    def checkpoint(
-        self, held: Sequence[tuple[int, int]], size: int | None, *, sync: bool = True
-    ) -> None:
+    def checkpoint(self, held: Sequence[tuple[int, int]], size: int | None) -> None:
         """Do nothing: what is complete is on the disk, and of the rest little is worth a note."""
 
     def write(self, pieces: Sequence[memoryview], offset: int) -> int:
         """Write consecutive bytes at `offset` of the whole; give how many.
 
-        What goes wrong with one file is noted in `failures`, and the others go on.
+        What goes wrong with one file is noted in `failures`, and the others go on; but raises
+        NoSpaceError, as there would be none for the others either.
         """
         size = sum(len(piece) for piece in pieces)
         remaining = list(pieces)
@@ -134,6 +137,16 @@ class SeriesTarget:
                     arriving.give_up()
                 if index not in self._finished and index not in self.failures:
                     self.failures[index] = FileError(f"{file.path}: did not arrive")
+            self._sync_names()
+
+    def _sync_names(self) -> None:
+        """See the new names on the disk; if that fails, no file of the series is safe."""
+        try:
+            if self._directories is not None:
+                self._directories.sync()
+        except FileError as error:
+            for index in self._finished:
+                self.failures[index] = error
 
     def _write_one(self, index: int, pieces: Sequence[memoryview], at: int, count: int) -> None:
         if index in self.failures or index in self._finished:
@@ -145,12 +158,14 @@ class SeriesTarget:
                 self._open[index] = arriving
             if arriving.take(pieces, at, count):
                 del self._open[index]
-                arriving.commit(sync=self._sync)
+                arriving.commit(sync=self._sync, directories=self._directories)
                 self._finished.add(index)
                 self._completed(index)
         except XftpError as error:
             self.failures[index] = error
             self._drop(self._open.pop(index, None))
+            if isinstance(error, NoSpaceError):
+                raise
 
     @staticmethod
     def _drop(arriving: _Arriving | None) -> None:
@@ -172,12 +187,15 @@ class _Arriving:
 
     def take(self, pieces: Sequence[memoryview], at: int, count: int) -> bool:
         """Write; tell whether the file is complete."""
+        size = self._file.size or 0
+        if not self._held and count < size:
+            self.target.begin_journal()
         if count:
             self.target.write(pieces, at)
             self._held.add(at, at + count)
-        return len(self._held) == (self._file.size or 0)
+        return len(self._held) == size
 
-    def commit(self, *, sync: bool) -> None:
+    def commit(self, *, sync: bool, directories: Directories | None) -> None:
         """Give the file its name if it is what was sent. Raises VerifyError, FileError."""
         file, size = self._file, self._file.size or 0
         if file.digest is not None and file.algorithm is not None:
@@ -185,7 +203,7 @@ class _Arriving:
             if found != file.digest:
                 self.target.discard()
                 raise VerifyError(f"{file.path}: differs from the original ({file.algorithm})")
-        self.target.commit(size, modified=file.modified, sync=sync)
+        self.target.commit(size, modified=file.modified, sync=sync, directories=directories)
 
     def give_up(self) -> None:
         """Keep what is worth it."""

@@ -147,18 +147,39 @@ def socket_state(sock: socket.socket) -> SocketState | None:
     )
 
 
+CONTROL_IDLE_S = 60.0
+"""After which a control connection is probed. Translators forget idle connections: RFC 5382 lets
+them after two hours, many do after five minutes, and a transfer may take longer than either."""
+
+CONTROL_PROBES = 20
+"""Probes without an answer, 30 s apart, before it is lost: ten minutes."""
+
+
 def probe_when_idle(sock: socket.socket, idle_s: float, probes: int) -> None:
     """Let the kernel find out that the peer of an idle connection is gone (tcp(7), TCP_KEEPIDLE).
 
     After `idle_s` it probes `probes` times, half of `idle_s` apart; without an answer the
     connection ends with ETIMEDOUT. Nothing is probed while sent data waits for acknowledgment.
     """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if sys.platform != "linux":
         return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, math.ceil(idle_s)))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, math.ceil(idle_s / 2)))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, max(1, probes))
+
+
+def keep_alive(sock: socket.socket) -> None:
+    """Let an idle control connection be probed, so that nothing on the way forgets it."""
+    probe_when_idle(sock, CONTROL_IDLE_S, CONTROL_PROBES)
+
+
+def send_small_at_once(sock: socket.socket) -> None:
+    """Send what does not fill a segment, now and later, without waiting for acknowledgments.
+
+    Nagle's algorithm (RFC 9293 section 3.7.4) holds the end of a file back for a round trip.
+    """
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def give_up_after(sock: socket.socket, seconds: float) -> None:

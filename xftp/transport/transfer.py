@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from xftp.errors import TransferAborted
+from xftp.errors import FileError, TransferAborted
 
 from .channels import OPEN_TIMEOUT_S, DataChannel
 from .connection import DataConnection
@@ -62,10 +62,15 @@ class Transfer:
         self._started_at = self._moved_at = self._loop.time()
         self._jobs: set[asyncio.Future[Any]] = set()
         self._reading: dict[DataConnection, Callable[[], None]] = {}
+        self._reading_on: set[DataConnection] = set()
         self._reset: set[DataConnection] = set()
         self.confirmation_timeout_s: float | None = None
         """How long the peer's final reply may take once all has moved; None: it has none to give.
         """
+        self.whole = asyncio.Event()
+        """Set once everything is known to have arrived, which may be before the end of `run`."""
+        self.linger: Callable[[DataConnection], object] | None = None
+        """Takes connections over when a file on this side is the trouble (see `lingering`)."""
         self._timers: set[asyncio.TimerHandle] = set()
 
     @property
@@ -84,14 +89,17 @@ class Transfer:
             self._channel.subscribe(self._take_in, self._settled, self._make_room)
             await self._outcome
             self.seconds = self._loop.time() - self._started_at
-        except BaseException:
+        except BaseException as error:
             self._stop()
             self._channel.close()
             try:  # a thread may be about to use a socket: its number must not be another's yet
                 await self._finish_jobs()
             finally:
                 for connection in self._connections:
-                    connection.reset()
+                    if self.linger is not None and isinstance(error, FileError):
+                        self.linger(connection)
+                    else:
+                        connection.reset()
             raise
         self._stop()
         self._end_connections()
@@ -154,6 +162,7 @@ class Transfer:
 
     def _done(self) -> None:
         """End the transfer well."""
+        self.whole.set()
         if not self._outcome.done():
             self._outcome.set_result(None)
 
@@ -240,11 +249,24 @@ class Transfer:
             self._guard(work, *arguments)
             if connection in self._reset and connection in self._reading:
                 self._watch_anew(connection)
+            self._read_on(connection)
 
         if connection in self._reading:  # uvloop's watch is of no more use if it met an error
             self._loop.remove_reader(connection.fileno())
         self._reading[connection] = ready
         self._loop.add_reader(connection.fileno(), ready)
+        self._read_on(connection)
+
+    def _read_on(self, connection: DataConnection) -> None:
+        """Call back, once, for what was received already and the event loop cannot see."""
+        if connection.holds_received and connection not in self._reading_on:
+            self._reading_on.add(connection)
+            self._later(0, self._received_before, connection)
+
+    def _received_before(self, connection: DataConnection) -> None:
+        self._reading_on.discard(connection)
+        if connection in self._reading:
+            self._reading[connection]()
 
     def _watch_anew(self, connection: DataConnection) -> None:
         """Let the loop call back once more for a connection that was reset.
@@ -335,7 +357,9 @@ class Sender(Transfer):
         """Close our half of a connection that has nothing more to send, and see it arrive."""
         self._loop.remove_writer(connection.fileno())
         try:
-            connection.finish_sending()
+            if not connection.finish_sending():
+                self._when_writable(connection, self._finish, connection)
+                return
             waiting = connection.unacknowledged()
         except OSError as error:
             self._broken(connection, error)

@@ -10,6 +10,8 @@ from . import (
     information,
     listings,
     parameters,
+    parts,
+    security,
     series,
     transfers,
 )
@@ -18,9 +20,11 @@ TABLE: dict[str, Row] = {
     row.verb: row
     for module in (
         access,
+        security,
         parameters,
         channels,
         transfers,
+        parts,
         series,
         files,
         hashes,

@@ -15,6 +15,9 @@ logger = logging.getLogger(__name__)
 
 async def user(session: Session, argument: str) -> Reply:
     session.reset()
+    tls = session.settings.tls
+    if tls is not None and tls.policy.requires_control and session.control.tls is None:
+        return Reply(530, ("Use AUTH TLS first: nobody logs in here in the clear.",))
     session.user_name = argument
     _, _, info = await session.accounts.get_user(argument)
     return Reply(331, (info,))
@@ -61,6 +64,9 @@ async def _refuse(session: Session, began_s: float) -> Reply:
 
 
 async def reinitialize(session: Session, argument: str) -> Reply:
+    if session.control.tls is not None:
+        # RFC 4217 section 11 wants the connection in the clear then: that is never done here.
+        return Reply(502, ("Not within TLS: connect again.",))
     session.reset()
     return Reply(220, ("Ready for a new user.",))
 

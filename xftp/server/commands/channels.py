@@ -109,6 +109,7 @@ def _listen(session: Session, limit: int, expected: int | None = None) -> Proxie
             limit=limit,
             tuning=session.tuning(limit),
             ports=ports.candidates(),
+            tls=session.data_tls,
         )
     except DataConnectionError:
         session.data.drop()

@@ -9,13 +9,14 @@ import re
 from functools import partial
 
 from xftp.errors import ArgumentError, FileError, ParameterError
-from xftp.protocol.listings import format_time_val, parse_time_val
+from xftp.protocol.listings import SITE_LISTING, format_time_val, parse_time_val
 from xftp.protocol.replies import Reply
 from xftp.protocol.reports import FEATURE
 from xftp.server.permissions import Permission
 from xftp.server.registry import Argument, Row
 from xftp.server.session import Session, require
 
+from .listings import site_list
 from .reports import site_report
 
 
@@ -102,9 +103,11 @@ async def set_modified(session: Session, argument: str) -> Reply:
 async def site(session: Session, argument: str) -> Reply:
     word, _, rest = argument.partition(" ")
     if word.upper() == "HELP":
-        return Reply(214, ("SITE knows: CHMOD <octal mode> <path>, REPORT, HELP.",))
+        return Reply(214, ("SITE knows: CHMOD <octal mode> <path>, MLSD <path>, REPORT, HELP.",))
     if word.upper() == "REPORT":
         return site_report(session)
+    if word.upper() == SITE_LISTING[1]:
+        return await site_list(session, rest)
     if word.upper() != "CHMOD":
         raise ParameterError(f"SITE {word} is not implemented.")
     if not session.may(Permission.WRITE):
@@ -156,8 +159,8 @@ ROWS = (
     Row(
         "SITE",
         site,
-        "SITE CHMOD <mode> <path> | REPORT | HELP",
+        "SITE CHMOD <mode> <path> | MLSD <path> | REPORT | HELP",
         Argument.REQUIRED,
-        feature=" ".join(FEATURE),
+        feature=f"{' '.join(FEATURE)};{SITE_LISTING[1]}",
     ),
 )

@@ -1,4 +1,4 @@
-"""Hashes of files: HASH, RANG, and XCRC, XMD5, XSHA… for clients of before HASH.
+"""Hashes of files: HASH, HASB, RANG, and XCRC, XMD5, XSHA… for clients of before HASH.
 
 draft-bryan-ftpext-hash-02, draft-bryan-ftp-range-08. The bytes are those of the file as it is
 stored, whatever the TYPE.
@@ -61,6 +61,7 @@ _LARGEST = 2**63 - 1
 async def set_range(session: Session, argument: str) -> Reply:
     session.byte_range = parse_rang(argument)
     session.restart_offset = 0
+    session.forget_part_ranges()
     if session.byte_range is None:
         return Reply(350, ("The whole file.",))
     first, last = session.byte_range.start, session.byte_range.end - 1
@@ -83,6 +84,15 @@ ROWS = (
         "HASH <path>",
         Argument.REQUIRED,
         feature=format_hash_feature(algorithms(), HASH_DEFAULT),
+        may_be_aborted=True,
+        permissions=(Permission.READ,),
+    ),
+    Row(
+        "HASB",
+        hash_file,
+        "HASB <path>",
+        Argument.REQUIRED,
+        feature="HASB",
         may_be_aborted=True,
         permissions=(Permission.READ,),
     ),

@@ -18,16 +18,12 @@ _FEATURES_OF_ALL = ("TVFS", "UTF8")
 _NOT_HERE = (
     ("ACCT", "ACCT <account>"),
     ("SMNT", "SMNT <path>"),
-    ("AUTH", "AUTH <mechanism>"),
-    ("PBSZ", "PBSZ <size>"),
-    ("PROT", "PROT <level>"),
-    ("CCC", "CCC"),
 )
 """Commands that are known and not implemented: 502 instead of 500 (RFC 959 section 4.2.1)."""
 
 
 async def features(session: Session, argument: str) -> Reply:
-    lines = [row.feature for row in session.commands.values() if row.feature is not None]
+    lines = [row.feature for row in _rows(session) if row.feature is not None]
     tuner = session.settings.tuner
     keys = ("Connections", REPLACE_KEY, FEED_KEY, *(tuner.keys if tuner is not None else ()))
     lines[lines.index("MULT")] = "MULT " + "".join(f"{key};" for key in keys)
@@ -40,15 +36,25 @@ async def features(session: Session, argument: str) -> Reply:
 async def give_help(session: Session, argument: str) -> Reply:
     if argument:
         row = session.commands.get(argument.upper())
-        if row is None or row.handler is not_implemented:
+        if row is None or row not in _rows(session):
             return Reply(501, (f"There is no command {argument}.",))
         return Reply(214, (f"Syntax: {row.syntax}",))
-    verbs = sorted(v for v, row in session.commands.items() if row.handler is not not_implemented)
+    verbs = sorted(row.verb for row in _rows(session))
     lines = [
         " ".join(f"{verb:<5}" for verb in verbs[at : at + _VERBS_PER_LINE]).rstrip()
         for at in range(0, len(verbs), _VERBS_PER_LINE)
     ]
     return Reply(214, ("These commands are understood:", *lines, "HELP <command> tells more."))
+
+
+def _rows(session: Session) -> list[Row]:
+    """Give the commands that this server implements."""
+    has_tls = session.settings.tls is not None
+    return [
+        row
+        for row in session.commands.values()
+        if row.handler is not not_implemented and (has_tls or not row.needs_tls)
+    ]
 
 
 async def system(session: Session, argument: str) -> Reply:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from xftp.errors import ArgumentError, FileError, FileNameError
+from xftp.errors import ArgumentError, FileError, FileNameError, ParameterError
 from xftp.protocol.listings import (
     format_list_line,
     format_mlsx_line,
@@ -31,7 +31,7 @@ from xftp.server.registry import Argument, Row
 from xftp.server.session import MLST_FACTS, Session
 from xftp.transport.plain import StreamSender
 
-from .transfers import run_transfer
+from .moving import run_transfer
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ async def _send(
     formatter: Formatter,
 ) -> Reply:
     """Send a listing, unframed, over the first data connection."""
-    channel = session.data.take(session.tuning, replaces=session.replaces)
+    channel = session.take_data()
     try:
         text = await session.in_thread(lambda: _render(select(session, path), formatter))
         session.begin("Here comes the listing.")
@@ -249,6 +249,28 @@ async def status(session: Session, argument: str) -> Reply:
         raise ArgumentError(f"More than {_MOST_STATUS_LINES} entries: use LIST.")
     return Reply(code, (f"Status of {path}:", *lines, "End of status."))
 
+
+async def site_list(session: Session, path: str) -> Reply:
+    """Answer SITE MLSD: what MLSD would, on the control connection, if it is short.
+
+    Raises FileError, ParameterError for one that is too long.
+    """
+    if not session.may(Permission.LIST):
+        raise FileError("Permission denied: this account has no right to SITE MLSD")
+    formatter = _mlsx_formatter(session)
+
+    def listed() -> list[str]:
+        return list(_lines(_directory_only(session, path), formatter))
+
+    lines = await session.in_thread(listed)
+    if len(lines) > _MOST_SITE_LINES or sum(map(len, lines)) > _MOST_SITE_CHARACTERS:
+        raise ParameterError("That is a long listing: use MLSD.")
+    return Reply(250, ("Listing:", *lines, "End."))
+
+
+_MOST_SITE_LINES = 400
+_MOST_SITE_CHARACTERS = 16_000
+"""A client reads 1000 lines and 64 KiB of one reply at most; a character has up to 4 bytes."""
 
 _MOST_STATUS_LINES = 200
 """STAT <path> answers over the control connection, which other commands wait for."""

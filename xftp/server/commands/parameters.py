@@ -56,6 +56,7 @@ def _only(verb: str, argument: str, implemented: str, known: str) -> Reply:
 async def restart(session: Session, argument: str) -> Reply:
     session.restart_offset = _number(argument, "REST takes a byte offset.")
     session.byte_range = None
+    session.forget_part_ranges()
     return Reply(350, (f"Restarting at {session.restart_offset}.",))
 
 

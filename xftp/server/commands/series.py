@@ -37,8 +37,8 @@ from xftp.transport.report import TransferReport
 from xftp.transport.sender import RecordSender
 from xftp.transport.series import SeriesSource, SeriesTarget
 
+from .moving import run_transfer
 from .reports import note_transfer
-from .transfers import run_transfer
 
 _NEEDED = {"RETR": Permission.READ, "STOR": Permission.WRITE}
 
@@ -90,7 +90,7 @@ _HASHED_AT_ONCE_BYTES = 1 << 20
 
 def _begin(session: Session, way: Way) -> tuple[DataChannel, list[SeriesFile]]:
     """Take the data connections and the files. Raises SequenceError, ParameterError."""
-    channel = session.data.take(session.tuning, replaces=session.replaces)
+    channel = session.take_data()
     try:
         files = session.series.take(way)
         if not session.data.framed:
@@ -132,6 +132,7 @@ async def store_series(session: Session, argument: str) -> Reply:
     size = target.layout.total
     transfer = RecordReceiver(channel, target, size, limit=session.rate_limit)
     try:
+        await session.in_thread(lambda: session.files.check_room(files[0].path))
         session.begin(f"Receiving {len(files)} files ({size} bytes).")
         await run_transfer(session, transfer)
     finally:

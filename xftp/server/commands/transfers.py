@@ -7,29 +7,30 @@ from collections.abc import Callable
 from functools import partial
 
 from xftp.errors import (
-    DataConnectionError,
     FileError,
     ParameterError,
     RecordError,
     RestartError,
-    TransferAborted,
 )
-from xftp.protocol.ascii import FromNetwork, ToNetwork
+from xftp.protocol.ascii import ToNetwork
 from xftp.protocol.hashes import ByteRange
+from xftp.protocol.parts import PartFacts
 from xftp.protocol.records import record_count
 from xftp.protocol.replies import Reply
 from xftp.server.permissions import Permission
 from xftp.server.registry import Argument, Row
 from xftp.server.session import Session
-from xftp.server.slowness import quick_enough
 from xftp.transport.channels import DataChannel
-from xftp.transport.files import PartialFile, SourceFile
+from xftp.transport.files import SourceFile
+from xftp.transport.partial import PartialFile
 from xftp.transport.plain import PlainReceiver, PlainSender, StreamSender
-from xftp.transport.receiver import RecordReceiver
 from xftp.transport.sender import RecordSender
 from xftp.transport.transfer import Transfer
 
+from .moving import run_transfer
+from .parts import check_kept, check_no_part, part_to_send, reopened
 from .reports import note_transfer
+from .uploads import Upload
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,8 @@ async def retrieve(session: Session, argument: str) -> Reply:
                 )
             transfer = _sender(session, channel, source, offset)
             to_come = source.size - offset if session.byte_range is not None else source.size
+            if isinstance(transfer, RecordSender) and session.part is not None:
+                to_come = transfer.to_send
             size = "" if session.is_ascii else f" ({to_come} bytes)"
             session.begin(f"Sending {argument}{size}.")
             await run_transfer(session, transfer)
@@ -74,10 +77,13 @@ def _narrow(source: SourceFile, wanted: ByteRange | None) -> None:
 
 
 def _sender(session: Session, channel: DataChannel, source: SourceFile, offset: int) -> Transfer:
+    only = part_to_send(session.part, source) if session.part is not None else None
     if session.data.framed:
         record_count(source.size - offset)
-        feeds = session.mult_options.feeds
-        return RecordSender(channel, source, offset, limit=session.rate_limit, feeds=feeds)
+        feeds, limit = session.mult_options.feeds, session.rate_limit
+        return RecordSender(channel, source, offset, limit=limit, feeds=feeds, only=only)
+    if only is not None:
+        raise ParameterError("PART with ranges needs MPSV or MPRT.")
     if session.is_ascii:
         return StreamSender(channel, _ascii_reader(source), limit=session.rate_limit)
     return PlainSender(channel, source, offset, limit=session.rate_limit)
@@ -103,17 +109,20 @@ def _ascii_reader(source: SourceFile) -> Callable[[], bytes]:
 
 async def store(session: Session, argument: str) -> Reply:
     if session.byte_range is not None:
+        check_no_part(session)
         return await _replace_range(session, argument, session.byte_range)
     return await _receive(session, argument, extend=False)
 
 
 async def append(session: Session, argument: str) -> Reply:
     _check_no_range(session)
+    check_no_part(session)
     return await _receive(session, argument, extend=True)
 
 
 async def store_unique(session: Session, argument: str) -> Reply:
     _check_no_range(session)
+    check_no_part(session)
     wanted = argument or "upload"
 
     def choose() -> str:
@@ -139,14 +148,44 @@ async def _receive(
     try:
         if announced is not None and session.data.framed:
             _check_announced(announced, 0 if extend else offset)
+        if session.part is not None:
+            announced = _check_part(session, session.part, announced)
         target = await session.in_thread(
-            lambda: session.files.open_target(path, offset, extend=extend), undo=_let_go
+            lambda: _open_target(session, path, offset, extend=extend), undo=_let_go
         )
-        upload = _Upload(session, channel, target, announced, extend=extend)
+        upload = Upload(session, channel, target, announced, extend=extend)
         transfer = await upload.run(opening or f"Receiving {argument}.")
     finally:
         channel.close()
     return _done(session, "received", transfer)
+
+
+def _check_part(session: Session, part: PartFacts, announced: int | None) -> int | None:
+    """See that PART goes with what else is known; give the announced size. Raises XftpError."""
+    if part.ranges is not None and not session.data.framed:
+        raise ParameterError("PART with ranges needs MPSV or MPRT.")
+    if session.is_ascii and (part.ranges is not None or session.restart_offset):
+        raise RestartError("Restart needs TYPE I.")
+    if announced is not None and part.size is not None and announced != part.size:
+        raise RestartError(f"ALLO announced {announced} bytes, PART {part.size}")
+    return part.size if announced is None else announced
+
+
+def _open_target(session: Session, path: str, offset: int, *, extend: bool) -> PartialFile:
+    """Open the file that an upload goes into. Blocks. Raises FileError."""
+    part = session.part
+    announced = None if session.is_ascii else session.announced_size
+    session.files.check_room(path, announced, extend=extend)
+    if part is not None and part.ranges is not None:
+        return reopened(session, path, part)
+    if part is not None and offset:
+        check_kept(session, path, part)
+    target = session.files.open_target(
+        path, offset, extend=extend, prefer_kept=part is not None and offset > 0
+    )
+    if part is not None and part.modified is not None and not session.is_ascii:
+        target.note_source(part.modified, part.size)
+    return target
 
 
 def _check_no_range(session: Session) -> None:
@@ -202,7 +241,7 @@ def _let_go(target: PartialFile) -> None:
     if target.replaces_file:
         target.discard()
     else:
-        target.keep([(0, target.offset)] if target.offset else [], None)
+        target.keep(target.held, None)
 
 
 def _check_announced(announced: int, offset: int) -> None:
@@ -212,102 +251,12 @@ def _check_announced(announced: int, offset: int) -> None:
     record_count(announced - offset)
 
 
-class _Upload:
-    """One upload into a partial file, which becomes the target or is kept for a restart."""
-
-    def __init__(
-        self,
-        session: Session,
-        channel: DataChannel,
-        target: PartialFile,
-        announced: int | None,
-        *,
-        extend: bool,
-    ) -> None:
-        self._session = session
-        self._target = target
-        self._extend = extend
-        self._end = target.offset
-        self._converter = FromNetwork() if session.is_ascii else None
-        self._left = self._to_come(announced)
-        self._transfer: RecordReceiver | PlainReceiver
-        if session.data.framed:
-            self._transfer = RecordReceiver(channel, target, self._left, limit=session.rate_limit)
-        else:
-            self._transfer = PlainReceiver(
-                channel,
-                self._consume,
-                self._left,
-                patience=target.patience,
-                limit=session.rate_limit,
-            )
-
-    def _to_come(self, announced: int | None) -> int | None:
-        """Give the bytes on their way: ALLO tells the whole file, or with APPE what is added."""
-        if announced is None or self._session.is_ascii:
-            return None  # line ends change the count
-        if self._extend:
-            return announced
-        left = announced - self._target.offset
-        return left if left >= 0 else None  # it told something else than the size of the file
-
-    async def run(self, opening: str) -> Transfer:
-        """Receive. What arrived is in the target afterwards, or kept, never both."""
-        try:
-            self._session.begin(opening)
-            await run_transfer(self._session, self._transfer)
-            if not self._size_is_proof() and not await self._session.control.is_alive():
-                raise TransferAborted("The client is gone, so the end of the data proves nothing.")
-            await self._session.in_thread(self._append_rest)
-        except BaseException:
-            await self._keep_safely()
-            raise
-        size = self._end
-        if isinstance(self._transfer, RecordReceiver):
-            size = self._target.offset + (self._transfer.size or 0)
-        sync = self._session.settings.sync_uploads
-        self._session.running.forbid_abort()
-        await self._session.in_thread(lambda: self._target.commit(size, sync=sync))
-        return self._transfer
-
-    def _size_is_proof(self) -> bool:
-        """Tell whether exactly the announced bytes came."""
-        return self._left is not None and self._transfer.file_bytes == self._left
-
-    def _consume(self, data: memoryview, offset: int) -> None:
-        self._append(data if self._converter is None else self._converter.convert(bytes(data)))
-
-    def _append(self, data: memoryview | bytes) -> None:
-        self._end += self._target.write([memoryview(data)], self._end)
-
-    def _append_rest(self) -> None:
-        if self._converter is not None:
-            self._append(self._converter.finish())
-
-    async def _keep_safely(self) -> None:
-        """Keep what arrived; if that fails too, the first failure is the one to report."""
-        try:
-            await self._session.in_thread(self._keep)
-        except FileError as error:
-            logger.warning("the rest of a cut upload could not be kept: %s", error)
-
-    def _keep(self) -> None:
-        """Keep what arrived. A failed APPE keeps nothing: the file stays as long as it was."""
-        if self._extend and self._target.replaces_file:
-            self._target.discard()
-        elif isinstance(self._transfer, RecordReceiver):
-            size = None if self._left is None else self._target.offset + self._left
-            self._target.keep(self._transfer.held_bytes(), size)
-        else:
-            self._target.keep([(0, self._end)] if self._end else [], None)
-
-
 def _begin(session: Session) -> tuple[DataChannel, int]:
     """Take the data connections and the offset for a transfer, and see that they go together."""
     wanted = session.byte_range
     offset = session.restart_offset if wanted is None else wanted.start
     session.last_transfer = None
-    channel = session.data.take(session.tuning, replaces=session.replaces)
+    channel = session.take_data()
     if session.is_ascii and session.data.framed:
         channel.close()
         raise ParameterError("Records are for TYPE I only.")
@@ -315,21 +264,6 @@ def _begin(session: Session) -> tuple[DataChannel, int]:
         channel.close()
         raise RestartError("Restart needs TYPE I.")
     return channel, offset
-
-
-async def run_transfer(session: Session, transfer: Transfer) -> None:
-    """Move the data, as patiently as the settings say. Raises XftpError."""
-    transfer.open_timeout_s = session.settings.open_timeout_s
-    transfer.stall_timeout_s = session.settings.stall_timeout_s
-    if session.running.watched is not None:
-        session.running.watched.transfer = transfer
-    try:
-        async with quick_enough(
-            transfer.arrived_bytes, transfer.stall_timeout_s, session.rate_limit
-        ):
-            await transfer.run()
-    except OSError as error:  # anything else was translated where it happened
-        raise DataConnectionError(str(error)) from error
 
 
 def _done(session: Session, what: str, transfer: Transfer) -> Reply:
