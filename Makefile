@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 
-TEST_PACKAGES := curl lftp tnftp vsftpd iproute2 libbpf1
+TEST_PACKAGES := curl lftp tnftp vsftpd iproute2 libbpf1 libpam-wrapper
 LAB_PACKAGES := mininet iputils-ping aria2
 BPF_PACKAGES := clang llvm libbpf-dev
 BENCH_PACKAGES := $(TEST_PACKAGES) globus-gridftp-server-progs globus-gass-copy-progs
@@ -15,22 +15,28 @@ WORKERS ?= 4
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 KNOBS_ARGS ?=
+LOAD_ARGS ?=
+FUZZ_ARGS ?=
 DEMO_ARGS ?=
+FAULTS_ARGS ?=
 LAB_ARGS ?= all --quick
 LAB_RESULTS ?= lab-results
 
 BPF_OUT ?= tuning/bpf/objects
 BPF_OBJECTS := $(patsubst tuning/bpf/%.c,$(BPF_OUT)/%.bpf.o,$(wildcard tuning/bpf/*.c))
 
-.PHONY: help demo lab test check bench knobs bpf bpf-objects clean
+.PHONY: help demo lab test faults check bench knobs load fuzz bpf bpf-objects clean
 
 help:
 	@echo "make demo    send a file over 1 and over 8 connections; as root over an emulated satellite"
 	@echo "make lab     measure the published figures again, as root        (LAB_ARGS='A2 B4')"
 	@echo "make test    run the tests        (PYTEST_ARGS='-k striping')"
+	@echo "make faults  500 transfers in which something goes wrong        (FAULTS_ARGS='--seed 7')"
 	@echo "make check   formatter, linter, type checker"
 	@echo "make bench   compare with GridFTP, lftp, curl and cp        (BENCH_ARGS='--repeat 5')"
 	@echo "make knobs   the effect of each setting of the sockets, as root        (KNOBS_ARGS='--loss 0.001')"
+	@echo "make load    a thousand sessions, 200 of them transferring        (LOAD_ARGS='--seconds 60')"
+	@echo "make fuzz    try what no peer should send, with atheris        (FUZZ_ARGS='--seconds 300 records')"
 	@echo "make bpf     compile the congestion-control programs, whose objects are committed"
 	@echo "make clean   remove what the other targets made"
 
@@ -55,6 +61,9 @@ test: $(READY)
 	@sh tools/debian-packages.sh $(TEST_PACKAGES) $(LAB_PACKAGES)
 	$(VENV)/bin/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
+faults: $(READY)
+	@$(VENV)/bin/python -m tests.faults $(FAULTS_ARGS)
+
 check: $(READY)
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/ruff check
@@ -67,6 +76,17 @@ bench: $(READY)
 knobs: $(READY)
 	@sh tools/debian-packages.sh iproute2 libbpf1
 	@$(VENV)/bin/python -m bench.knobs $(KNOBS_ARGS)
+
+load: $(READY)
+	@$(VENV)/bin/python -m bench.load $(LOAD_ARGS)
+
+# The fuzzer is no small download, so only this target gets it.
+$(VENV)/.fuzz-ready: $(READY)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	@touch $@
+
+fuzz: $(VENV)/.fuzz-ready
+	@$(VENV)/bin/python -m tests.fuzz $(FUZZ_ARGS)
 
 # The objects fit every kernel that describes its types (BTF), so users need no compiler.
 bpf:

@@ -66,9 +66,9 @@ def find(name: str) -> str:
 
 
 @contextlib.contextmanager
-def xftpd(place: Place, host: str = HOST) -> Iterator[Server]:
+def xftpd(place: Place, host: str = HOST, options: Sequence[str] = ()) -> Iterator[Server]:
     command = [find("xftpd"), "--root", str(place.root), "--host", host, "--port", "0"]
-    command += ["--anonymous", "--writable"]
+    command += ["--anonymous", "--writable", *options]
     log = place.scratch / "xftpd.log"
     with _running(command, log, place.environment) as process:
         address = _listening_line(process, log)

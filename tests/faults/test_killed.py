@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from xftp.transport.files import kept_length
+from xftp.transport.kept import kept_length
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 60.0

@@ -43,7 +43,7 @@ def complete(root: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in root.rglob("*")
-        if path.is_file() and not path.name.endswith(".xftp.part")
+        if path.is_file() and not path.name.endswith((".xftp.part", ".xftp.journal"))
     }
 
 
@@ -76,5 +76,6 @@ def test_killed_and_run_again(programs: Programs, direction: str, victim: str) -
     assert again.returncode == 0, said.decode()
     summary = json.loads(told.splitlines()[-1])["summary"]
     assert complete(target) == FILES
+    assert not [*target.rglob("*.xftp.*")]
     assert summary["moved"] + summary["unchanged"] == len(FILES)
     assert summary["unchanged"] >= len(before) > 0

@@ -1,0 +1,42 @@
+"""Real programs, and one thing that goes wrong: a sample of what `make faults` runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from .running import run
+from .scenario import Scenario, campaign, parse
+from .support import allowed_here
+
+SEED = 1997
+COUNT = 30
+
+SAMPLE = campaign(SEED, COUNT, allowed_here(with_long=False))
+
+
+FOUND = [
+    # Inserted bytes made the file on the server longer than the hash that was compared.
+    "fault=insert direction=up connections=1 size=186174 moment=0.0 seed=3217070090",
+]
+"""Runs that have found a bug."""
+
+
+@pytest.mark.parametrize("scenario", SAMPLE, ids=str)
+async def test_nothing_is_lost(scenario: Scenario) -> None:
+    outcome = await run(scenario)
+    assert not outcome.problems
+
+
+@pytest.mark.parametrize("line", FOUND)
+async def test_what_was_found(line: str) -> None:
+    outcome = await run(parse(line))
+    assert outcome.happened
+    assert not outcome.problems
+
+
+async def test_wrong_bytes_would_be_seen() -> None:
+    """Without a comparison of hashes nobody but we can see a flipped bit."""
+    outcome = await run(Scenario("flip", "down", 1, 500_000, 0.5, 3, verify=False))
+    assert outcome.happened
+    assert outcome.statuses == [0]
+    assert any("wrong bytes" in problem for problem in outcome.problems)
