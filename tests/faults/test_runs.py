@@ -17,6 +17,12 @@ SAMPLE = campaign(SEED, COUNT, allowed_here(with_long=False))
 FOUND = [
     # Inserted bytes made the file on the server longer than the hash that was compared.
     "fault=insert direction=up connections=1 size=186174 moment=0.0 seed=3217070090",
+    # What TLS could not send any more broke the end of the daemon's session.
+    "fault=control-closed direction=up connections=1 size=639078 moment=0.0542 seed=3912251867"
+    " tls=1",
+    # The control connection was gone, and was asked for its round-trip time.
+    "fault=control-reset direction=down connections=8 size=2196844 moment=0.2487 seed=3903994065"
+    " passive=0 retries=3",
 ]
 """Runs that have found a bug."""
 

@@ -181,7 +181,10 @@ class ControlConnection:
             self._sending.cancel()
             self._sending = None
         if self._replies and not self._writer.is_closing():
-            (self.tls or self._writer).write(bytes(self._replies))
+            try:
+                (self.tls or self._writer).write(bytes(self._replies))
+            except OSError as error:  # TLS cannot send after a cut, whose end `_read` has seen
+                logger.debug("%s: replying: %s", self.peer_host, error)
         self._replies.clear()
 
     async def flush(self) -> None:

@@ -125,8 +125,11 @@ def unacknowledged_bytes(sock: socket.socket) -> int:
 
 
 def socket_state(sock: socket.socket) -> SocketState | None:
-    """Ask the kernel for the state of a connection; None where it cannot tell."""
-    if sys.platform != "linux":
+    """Ask the kernel for the state of a connection; None where it cannot tell, or of a closed one.
+
+    Other than a socket, what uvloop gives for one raises ValueError when it was closed.
+    """
+    if sys.platform != "linux" or sock.fileno() < 0:
         return None
     try:
         raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _DELIVERY_RATE.size)
