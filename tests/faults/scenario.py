@@ -188,6 +188,10 @@ class Range:
     with_tls: bool = True
 
 
+SLOW_MOMENT = 0.3
+"""How much of a file moves slowly at least: less would be slower than a daemon waits for."""
+
+
 def draw(seed: int, number: int, allowed: Range) -> Scenario:
     """Draw the run `number` of the campaign `seed`."""
     chance = random.Random(f"{seed}/{number}")
@@ -196,12 +200,13 @@ def draw(seed: int, number: int, allowed: Range) -> Scenario:
     tls = allowed.with_tls and not fault.is_framed and chance.random() < 1 / 3
     slow = allowed.with_long and fault.may_be_slow and chance.random() < 0.15
     size = chance.randrange(1_000_000, MAX_BYTES) if slow else _draw_size(chance)
+    earliest = SLOW_MOMENT if slow else 0.0
     return Scenario(
         fault.name,
         "up" if fault.needs_root else chance.choice(("down", "up")),
         connections,
         size,
-        round(_draw_moment(chance, last=0.9 if fault.is_in_data else 1.0), 4),
+        round(max(_draw_moment(chance, last=0.9 if fault.is_in_data else 1.0), earliest), 4),
         chance.randrange(1 << 32),
         passive=tls or chance.random() < 2 / 3,
         tls=tls,

@@ -65,7 +65,9 @@ def get_command(
     literal: bool,
     **values: Any,
 ) -> None:
-    """Fetch files into this directory; also those that fit: 'ftp://host/dir/*.nc', in quotes.
+    """Fetch files into this directory.
+
+    'ftp://host/dir/*.nc', in quotes, stands for all that fit.
 
     What a transfer that was cut left is gone on with if the file is still the same on the server,
     and it is said so; --overwrite begins anew.
@@ -114,7 +116,7 @@ def put_command(context: click.Context, /, files: Sequence[str], url: str, **val
 @click.argument("target")
 @click.pass_context
 def mirror_command(context: click.Context, /, source: str, target: str, **values: Any) -> None:
-    """Make the directory TARGET like SOURCE, one of which is a URL; move only what changed.
+    """Make the directory TARGET like SOURCE: move what changed.
 
     A file has changed if its size or its time differs. Symbolic links are left out.
     """

@@ -26,7 +26,10 @@ _urls = click.argument("urls", nargs=-1, required=True, metavar="URL...", callba
 def ls_command(
     context: click.Context, /, url: Wanted, long: bool, literal: bool, **values: Any
 ) -> None:
-    """List a directory of the server, or the names that fit: 'ftp://host/dir/*.nc'."""
+    """List a directory of the server.
+
+    Of 'ftp://host/dir/*.nc', in quotes, the names that fit.
+    """
     from .remote import list_directory
 
     settings = settings_from(values)
@@ -47,7 +50,9 @@ def rm_command(
     literal: bool,
     **values: Any,
 ) -> None:
-    """Delete files of the server; also those that fit: 'ftp://host/dir/*.tmp'.
+    """Delete files of the server.
+
+    'ftp://host/dir/*.tmp', in quotes, stands for all that fit.
 
     A symbolic link is deleted, not what it leads to.
     """

@@ -68,7 +68,7 @@ def _count(context: click.Context, param: click.Parameter, text: str | None) -> 
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one line of JSON.")
 @click.pass_context
 def plan_command(context: click.Context, /, as_json: bool, **values: Any) -> None:
-    """Compute connections, buffers and windows for a link, and how long a file takes.
+    """Compute what a link needs, and how long a file takes.
 
     --rate and --rtt go before those of the profile. Nothing is sent and nothing changed.
     """
