@@ -23,6 +23,10 @@ FOUND = [
     # The control connection was gone, and was asked for its round-trip time.
     "fault=control-reset direction=down connections=8 size=2196844 moment=0.2487 seed=3903994065"
     " passive=0 retries=3",
+    # The same within TLS, where the connection that is gone has no socket.
+    "fault=kill-daemon direction=up connections=4 size=313193 moment=0.0 seed=2102704219 tls=1",
+    # A longer file took the place of the one that came, which was mended to the other's beginning.
+    "fault=source-replaced direction=down connections=1 size=115252 moment=0.9358 seed=2354080461",
 ]
 """Runs that have found a bug."""
 

@@ -152,12 +152,11 @@ class Control(aioftp.BaseClient):
     @property
     def rtt_s(self) -> float | None:
         """Round-trip time of the control connection in seconds; None where it is not known."""
-        state = None if self._stream is None else socket_state(self._socket())
+        sock: socket.socket | None = None
+        if self._stream is not None:  # TLS of uvloop has no socket any more once it is closed
+            sock = self.stream.writer.get_extra_info("socket")
+        state = socket_state(sock) if sock is not None else None
         return state.rtt_s if state is not None else None
-
-    def _socket(self) -> socket.socket:
-        sock: socket.socket = self.stream.writer.get_extra_info("socket")
-        return sock
 
     async def _open_connection(
         self, host: str, port: int

@@ -15,6 +15,7 @@ from xftp.errors import (
     file_error,
 )
 from xftp.protocol.commands import Command
+from xftp.protocol.hashes import ByteRange
 from xftp.protocol.records import record_count
 from xftp.transport.kept import Kept, find_kept
 from xftp.transport.partial import PartialFile
@@ -273,12 +274,22 @@ class _Into:
         if verification is None:
             return
         dialogue, remote = self._dialogue, self._order.remote
+        was_mended = False
+
+        async def mend(part: ByteRange) -> None:
+            nonlocal was_mended
+            was_mended = True
+            await fetch_range(dialogue, remote, target, part)
+
         try:
-            await verification.settle(
-                size, lambda part: fetch_range(dialogue, remote, target, part)
-            )
+            await verification.settle(size, mend)
         finally:
             await verification.stop()
+        if was_mended and self._facts.size is not None:
+            # Another file may have taken its place, of which this would be the beginning.
+            now = await ask_facts(dialogue, remote, with_time=False)
+            if now.size != self._facts.size:
+                raise DiffersError(f"{self._place.shown}: was changed on the server meanwhile")
 
     async def _leave(
         self, target: PartialFile, held: Sequence[tuple[int, int]], cause: BaseException
