@@ -110,7 +110,7 @@ def look_twice(hosts: Pair, packets: int, over_s: float) -> tuple[LinkCounters, 
 
 def drain(rate_bps: float, packets: int, over_s: float) -> tuple[LinkCounters, LinkCounters]:
     """Fill both queues while the link is away, so that they drain without a pause; look twice."""
-    for held_s in (1, 2, 4, 8, 16):
+    for held_s in (1, 2, 2, 2, 4, 4, 4, 8, 16):
         outage = Outage(at_s=0, lasts_s=held_s, holds=True)
         with joined(both_ways(Way(rate_bps=rate_bps, events=(outage,)))) as hosts:
             send_numbered(hosts.left, hosts.right, packets, 1500)
