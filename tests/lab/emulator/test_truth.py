@@ -116,6 +116,10 @@ def drain(rate_bps: float, packets: int, over_s: float) -> tuple[LinkCounters, L
             send_numbered(hosts.left, hosts.right, packets, 1500)
             send_numbered(hosts.right, hosts.left, packets, 1500)
             filled = hosts.link.counters()
+            while min(filled.forward.packets_in, filled.backward.packets_in) < packets:
+                if filled.at_s >= filled.started_s + held_s / 2:
+                    break
+                filled = hosts.link.counters()
             if min(filled.forward.packets_in, filled.backward.packets_in) < packets:
                 continue
             if filled.at_s >= filled.started_s + held_s:
