@@ -43,7 +43,7 @@ def complete(root: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in root.rglob("*")
-        if path.is_file() and not path.name.endswith((".xftp.part", ".xftp.journal"))
+        if ".xftp." not in path.name and path.is_file()
     }
 
 
