@@ -251,6 +251,13 @@ def test_quotas(xftpd: Xftpd, users_file: Path) -> None:
         xftpd("add", "bob", "--quota", size, "--stdin", stdin="x", expect=2)
 
 
+def test_times(xftpd: Xftpd, users_file: Path) -> None:
+    xftpd("add", "ann", "--idle-timeout", "3600", "--stall-timeout", "300", "--stdin", stdin="x")
+    ann = read_users(users_file)["ann"].account("ann", Path("/srv"))
+    assert (ann.idle_timeout_s, ann.stall_timeout_s) == (3600, 300)
+    assert "idle_timeout_s=3600\tstall_timeout_s=300" in xftpd("list").output
+
+
 def test_pam(xftpd: Xftpd, users_file: Path) -> None:
     xftpd("add", "ann", "--pam")
     xftpd("add", "anonymous", "--pam", expect=2)

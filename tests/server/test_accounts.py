@@ -212,6 +212,20 @@ async def test_the_rate_is_that_of_all_transfers_together(root: Path) -> None:
             await each.close()
 
 
+async def test_the_patience_with_one_user(root: Path) -> None:
+    bob = replace(ann(root, idle_timeout_s=0.2), name="bob")
+    async with running(ann(root, stall_timeout_s=0.2), bob) as server:
+        idle = await connect(server)
+        await idle.log_in("bob", "secret")
+        assert (await idle.reply()).code == 421
+        await idle.close()
+        stalled = await session(server)  # no 421 here, however long bob was waited for
+        await plain(stalled)
+        stalled.send("STOR file")
+        assert await codes(stalled, 2) == [150, 426]
+        await stalled.close()
+
+
 # -- accounts that change ----------------------------------------------------------------------
 
 

@@ -37,7 +37,7 @@ def written(path: Path, text: str, mode: int = 0o600) -> Path:
 
 ENTRIES = {
     "ann": Entry(HASH),
-    "b.o'b": Entry(HASH, Path('/srv/b "o" b\\ü'), frozenset({Permission.WRITE}), 1, 2, 3),
+    "b.o'b": Entry(HASH, Path('/srv/b "o" b\\ü'), frozenset({Permission.WRITE}), 1, 2, 3, 4, 5, 6, 7),
     "ünï": Entry(HASH, Path("relative/home"), frozenset()),
     "🛰": Entry(HASH, permissions=ALL),
     "anonymous": Entry(),
@@ -64,6 +64,7 @@ def test_accounts(path: Path, tmp_path: Path) -> None:
     bob = accounts["b.o'b"]
     assert bob.root == Path('/srv/b "o" b\\ü')
     assert (bob.session_limit, bob.connection_limit, bob.rate_bytes_per_s) == (1, 2, 3)
+    assert (bob.idle_timeout_s, bob.stall_timeout_s) == (6, 7)
     assert HASH not in repr(bob)
 
 

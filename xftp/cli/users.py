@@ -15,6 +15,7 @@ import click
 from xftp.errors import ArgumentError, XftpError
 from xftp.server.accounts import ANONYMOUS_NAMES
 from xftp.server.accounts_file import (
+    LIMITS,
     Entry,
     check_home,
     check_name,
@@ -186,6 +187,18 @@ def user_commands() -> None:
 @click.option(
     "--quota-entries", type=click.IntRange(1), metavar="N", help="Files and directories there."
 )
+@click.option(
+    "--idle-timeout",
+    type=click.IntRange(1),
+    metavar="SECONDS",
+    help="End a session without command and transfer after this time [default: the daemon's].",
+)
+@click.option(
+    "--stall-timeout",
+    type=click.IntRange(1),
+    metavar="SECONDS",
+    help="End a transfer of which nothing moves for this time [default: the daemon's].",
+)
 @_name_argument
 def add_command(
     path: Path,
@@ -200,6 +213,8 @@ def add_command(
     limit_rate: float | None,
     quota: int | None,
     quota_entries: int | None,
+    idle_timeout: int | None,
+    stall_timeout: int | None,
     name: str,
 ) -> None:
     """Add a user, and the file if there is none. `anonymous` gets no password."""
@@ -211,6 +226,8 @@ def add_command(
         rate_bytes_per_s=None if limit_rate is None else int(limit_rate),
         quota_bytes=quota,
         quota_entries=quota_entries,
+        idle_timeout_s=idle_timeout,
+        stall_timeout_s=stall_timeout,
         pam=asks_pam,
     )
     with _sentences():
@@ -269,16 +286,9 @@ def list_command(path: Path) -> None:
 
 
 def _limits(entry: Entry) -> Iterator[str]:
-    if entry.sessions is not None:
-        yield f"sessions={entry.sessions}"
-    if entry.connections is not None:
-        yield f"connections={entry.connections}"
-    if entry.rate_bytes_per_s is not None:
-        yield f"rate_bytes_per_s={entry.rate_bytes_per_s}"
-    if entry.quota_bytes is not None:
-        yield f"quota_bytes={entry.quota_bytes}"
-    if entry.quota_entries is not None:
-        yield f"quota_entries={entry.quota_entries}"
+    for key in LIMITS:
+        if (value := getattr(entry, key)) is not None:
+            yield f"{key}={value}"
     if entry.pam:
         yield "pam"
 

@@ -9,6 +9,8 @@ connections = 4                          # of one transfer; the same
 rate_bytes_per_s = 1000000               # of all transfers together; the same
 quota_bytes = 5000000000                 # of all files beneath the home; no limit by default
 quota_entries = 1000                     # files and directories there; 50,000 beside quota_bytes
+idle_timeout_s = 3600                    # without command and transfer; the daemon's by default
+stall_timeout_s = 300                    # in which nothing of a transfer moves; the same
 """
 
 from __future__ import annotations
@@ -41,6 +43,17 @@ _FOR_OTHERS = stat.S_IRWXO | stat.S_IWGRP
 _NAME = re.compile(r"[^\x00-\x20\x7f:/\\\"]{1,64}")
 """No name that a person could not type, or that a URL or a log would take for something else."""
 
+LIMITS = (
+    "sessions",
+    "connections",
+    "rate_bytes_per_s",
+    "quota_bytes",
+    "quota_entries",
+    "idle_timeout_s",
+    "stall_timeout_s",
+)
+"""The settings that are a number from 1 upward, or not there."""
+
 _HEAD = "# Accounts of xftpd, kept by `xftpd user`: comments are lost when it writes.\n"
 
 
@@ -72,6 +85,12 @@ class Entry:
     quota_entries: int | None = None
     """Files and directories there."""
 
+    idle_timeout_s: int | None = None
+    """How long a session may be without command and transfer."""
+
+    stall_timeout_s: int | None = None
+    """How long nothing of a transfer may move."""
+
     pam: bool = False
     """Whether PAM compares the password."""
 
@@ -87,6 +106,8 @@ class Entry:
             connection_limit=self.connections,
             rate_bytes_per_s=self.rate_bytes_per_s,
             storage_limit=self._storage_limit(),
+            idle_timeout_s=self.idle_timeout_s,
+            stall_timeout_s=self.stall_timeout_s,
         )
 
     def _storage_limit(self) -> StorageLimit | None:
@@ -188,11 +209,7 @@ def _entry(name: str, values: object) -> Entry:
         pam=asks_pam,
         home=_home(left.pop("home", None)),
         permissions=_permissions(left.pop("permissions", None)),
-        sessions=_limit("sessions", left.pop("sessions", None)),
-        connections=_limit("connections", left.pop("connections", None)),
-        rate_bytes_per_s=_limit("rate_bytes_per_s", left.pop("rate_bytes_per_s", None)),
-        quota_bytes=_limit("quota_bytes", left.pop("quota_bytes", None)),
-        quota_entries=_limit("quota_entries", left.pop("quota_entries", None)),
+        **{key: _limit(key, left.pop(key, None)) for key in LIMITS},
     )
     if left:
         raise ArgumentError(f"there is no setting {next(iter(left))!r}")
@@ -256,11 +273,7 @@ def _format(name: str, entry: Entry) -> str:
         "pam": entry.pam or None,
         "home": None if entry.home is None else str(entry.home),
         "permissions": permission_names(entry.permissions),
-        "sessions": entry.sessions,
-        "connections": entry.connections,
-        "rate_bytes_per_s": entry.rate_bytes_per_s,
-        "quota_bytes": entry.quota_bytes,
-        "quota_entries": entry.quota_entries,
+        **{key: getattr(entry, key) for key in LIMITS},
     }
     # Strings, lists and numbers of JSON are those of TOML too, if nothing is escaped as UTF-16.
     lines = [

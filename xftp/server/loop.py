@@ -131,7 +131,7 @@ class CommandLoop:
     async def _next_command(self) -> Command | BadLine | None:
         """Wait for the next command; None ends the session, with a 421 if that is our wish."""
         session, loop = self.session, asyncio.get_running_loop()
-        what, limit_s = "command", session.settings.idle_timeout_s
+        what, limit_s = "command", session.idle_timeout_s
         ends_s = loop.time() + limit_s
         if session.user is None:  # the login as a whole has its time, not each of its commands
             what, limit_s = "login", session.settings.login_timeout_s

@@ -158,6 +158,18 @@ class Session:
         return self.shared.rates.limit(self.control.peer_host, self.user_name, own)
 
     @property
+    def idle_timeout_s(self) -> float:
+        """How long this session may be without command and transfer."""
+        own = self.user.account.idle_timeout_s if self.user is not None else None
+        return self.settings.idle_timeout_s if own is None else own
+
+    @property
+    def stall_timeout_s(self) -> float:
+        """How long nothing of a transfer of this session may move."""
+        own = self.user.account.stall_timeout_s if self.user is not None else None
+        return self.settings.stall_timeout_s if own is None else own
+
+    @property
     def replaces(self) -> bool:
         """Whether a lost connection of several is replaced, which the client asked for."""
         return bool(self.mult_options.replaces)

@@ -71,6 +71,12 @@ class Account:
     storage_limit: StorageLimit | None = None
     """What may be kept beneath `root`; None: as much as the disk takes."""
 
+    idle_timeout_s: float | None = None
+    """How long a session may be without command and transfer; None: as the server says."""
+
+    stall_timeout_s: float | None = None
+    """How long nothing of a transfer may move; None: as the server says."""
+
     @property
     def permissions(self) -> frozenset[Permission]:
         """What this account may do."""

@@ -11,7 +11,7 @@ from xftp.transport.transfer import Transfer
 async def run_transfer(session: Session, transfer: Transfer) -> None:
     """Move the data, as patiently as the settings say. Raises XftpError."""
     transfer.open_timeout_s = session.settings.open_timeout_s
-    transfer.stall_timeout_s = session.settings.stall_timeout_s
+    transfer.stall_timeout_s = session.stall_timeout_s
     if session.running.watched is not None:
         session.running.watched.transfer = transfer
     try:
