@@ -37,7 +37,9 @@ def written(path: Path, text: str, mode: int = 0o600) -> Path:
 
 ENTRIES = {
     "ann": Entry(HASH),
-    "b.o'b": Entry(HASH, Path('/srv/b "o" b\\ü'), frozenset({Permission.WRITE}), 1, 2, 3, 4, 5, 6, 7),
+    "b.o'b": Entry(
+        HASH, Path('/srv/b "o" b\\ü'), frozenset({Permission.WRITE}), 1, 2, 3, 4, 5, 6, 7
+    ),
     "ünï": Entry(HASH, Path("relative/home"), frozenset()),
     "🛰": Entry(HASH, permissions=ALL),
     "anonymous": Entry(),

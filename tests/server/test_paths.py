@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import RawClient
-from xftp.server import Server
+from xftp.server import Server, beneath
 from xftp.server.filesystem import absolute
 
 from .support import (
@@ -29,6 +29,13 @@ from .support import (
 )
 
 SECRET = b"secret"
+
+
+@pytest.fixture(params=["openat2", "walked"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How paths are resolved: by the kernel, and as on one that has no openat2."""
+    if request.param == "walked":
+        monkeypatch.setattr(beneath, "open_directory", lambda root, path: None)
 
 
 @pytest.fixture

@@ -16,12 +16,13 @@ from xftp.errors import FileError
 from xftp.protocol.addresses import Endpoint
 from xftp.server import Server
 from xftp.server.tls import ServerTls, TlsPolicy
+from xftp.server.watch import FinishedTransfer
 from xftp.transport import channels
 from xftp.transport.channels import ActiveChannel, PassiveChannel
 from xftp.transport.plain import PlainReceiver
 from xftp.transport.tls import TlsConnection
 
-from .support import dial, extended_port, multiple_ports, pattern, until
+from .support import codes, dial, extended_port, multiple_ports, pattern, plain, until
 from .tls_client import SecureClient, secure_session, server_tls
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
@@ -80,8 +81,8 @@ async def test_features(secure: Server, root: Path) -> None:
     assert named <= await feature_names(client)
     assert "AUTH" in (await client.command("HELP")).text
     await client.close()
-    async with running_server(root) as plain:
-        client = await RawClient.connect(HOST, plain.server_port)
+    async with running_server(root) as clear:
+        client = await RawClient.connect(HOST, clear.server_port)
         assert not named & await feature_names(client)
         assert "AUTH" not in (await client.command("HELP")).text
         for command in ("AUTH TLS", "PBSZ 0", "PROT P", "CCC"):
@@ -173,10 +174,23 @@ async def test_the_operator_and_the_user_see_it(secure: Server) -> None:
         (session,) = secure.sessions
         assert str(session.describe()["tls"]).startswith("TLSv1.3 TLS_")
         assert "TLSv1.3" in (await client.command("STAT")).text
-    plain = await RawClient.connect(HOST, secure.server_port)
+    clear = await RawClient.connect(HOST, secure.server_port)
     await until(lambda: len(secure.sessions) == 1)
     assert secure.sessions[0].describe()["tls"] is None
-    await plain.close()
+    await clear.close()
+
+
+async def test_the_operator_sees_which_data_was_protected(secure: Server) -> None:
+    ended: list[FinishedTransfer] = []
+    secure.shared.watch.listeners.append(ended.append)
+    async with secure_session(secure.server_port) as client:
+        await client.store("STOR up", DATA)
+        assert (await client.command("PROT C")).code == 200
+        data = await plain(client)
+        client.send("RETR up")
+        assert await data.read() == DATA
+        assert await codes(client, 2) == [150, 226]
+    assert [(each.path, each.is_protected) for each in ended] == [("/up", True), ("/up", False)]
 
 
 # -- what has to be protected ------------------------------------------------------------------

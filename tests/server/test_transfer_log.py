@@ -23,6 +23,7 @@ def finished(**changes: object) -> FinishedTransfer:
         "seconds": 1.4,
         "connections": 4,
         "is_ascii": False,
+        "is_protected": False,
         "error": None,
     }
     return FinishedTransfer(**(values | changes))  # type: ignore[arg-type]
@@ -42,6 +43,7 @@ def test_lines() -> None:
         finished(direction="upload", is_ascii=True, is_anonymous=True, error="cut", seconds=61.7), 0
     )
     assert fields(line) == "62 192.0.2.1 147573 /pub/file a _ i a ann ftp 0 * i"
+    assert fields(format_transfer(finished(is_protected=True), 0)).split(" ")[-4] == "ftps"
 
 
 @pytest.mark.parametrize(

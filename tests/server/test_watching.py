@@ -174,7 +174,7 @@ def _check_running(watched: Watched) -> None:
     assert (running["path"], running["bytes"]) == ("/cut", len(CONTENT))
     assert sorted(str(each["user"]) for each in now["sessions"]) == ["None", "anonymous"]
     shown = watched.status()
-    assert "2 sessions from 1 addresses" in shown
+    assert "2 sessions from 1 addresses, 0 with TLS" in shown
     assert re.search(r"upload +anonymous +127\.0\.0\.1 +10 kB .* 1 +/cut", shown)
     assert json.loads(watched.status("--json"))["now"] == now["now"]
     metrics = watched.metrics()

@@ -96,8 +96,9 @@ def _show(answer: dict[str, Any]) -> None:
         markup=False,
     )
     now, refused = answer["now"], answer["refused"]
+    with_tls = sum(each["tls"] is not None for each in answer["sessions"])
     console.print(
-        f"{now['sessions']} sessions from {answer['addresses']} addresses, "
+        f"{now['sessions']} sessions from {answer['addresses']} addresses, {with_tls} with TLS, "
         f"{now['transfers']} transfers, {now['data_connections']} data connections, "
         f"{now['listeners']} listeners; refused: "
         + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in refused.items()),

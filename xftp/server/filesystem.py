@@ -1,8 +1,9 @@
 """One account's files, seen from its root; nothing outside can be reached.
 
-A path is walked component by component, each opened beneath the descriptor of the one before, and
-symbolic links are followed by hand: a link that leaves the root is refused, and a directory that
-is swapped for a link meanwhile is not followed. All functions block; call them from a thread.
+The kernel resolves a path beneath the root's descriptor (openat2(2)). Where it cannot, the path is
+walked component by component, each opened beneath the descriptor of the one before, and symbolic
+links are followed by hand: a link that leaves the root is refused, and a directory that is swapped
+for a link meanwhile is not followed. All functions block; call them from a thread.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from xftp.transport.files import SourceFile
 from xftp.transport.kept import Kept, find_kept, is_working_name, kept_length, working_names
 from xftp.transport.partial import PartialFile, discard_kept
 
+from . import beneath
 from .storage import Storage
 
 _MAX_LINKS = 40
@@ -289,14 +291,29 @@ class Filesystem:
         """
         if "\0" in path:
             raise FileNameError("a name cannot hold a NUL")
-        directories = [os.dup(self._root)]
+        directories: list[int] = []
         try:
-            yield self._walk(directories, path, follow)
+            yield self._at_once(directories, path, follow) or self._walk(directories, path, follow)
         finally:
             for descriptor in directories:
                 os.close(descriptor)
 
+    def _at_once(self, directories: list[int], path: str, follow: bool) -> tuple[int, str] | None:
+        """As `_walk`, by the kernel; None if that has to be asked."""
+        *above, name = _parts(path) or [""]
+        if not above or len(above) >= _MAX_DEPTH:
+            return None
+        directory = beneath.open_directory(self._root, "/".join(above))
+        if directory is None:
+            return None
+        directories.append(directory)
+        if follow and _read_link(name, directory) is not None:
+            os.close(directories.pop())
+            return None
+        return directory, name
+
     def _walk(self, directories: list[int], path: str, follow: bool) -> tuple[int, str]:
+        directories.append(os.dup(self._root))
         parts = deque((part, False) for part in _parts(path))
         links = 0
         while parts:

@@ -254,16 +254,9 @@ class CommandLoop:
         direction = DIRECTIONS.get(row.verb)
         if direction is None or session.user is None:
             return None
-        is_series = row.verb in SERIES
-        return RunningTransfer(
-            direction,
-            f"{len(session.series.files)} files" if is_series else session.path(argument),
-            self._control.peer_host,
-            session.user.account.name,
-            is_anonymous=session.user.asks_no_password,
-            is_ascii=session.is_ascii,
-            is_series=is_series,
-        )
+        if row.verb in SERIES:
+            return session.watched(direction, f"{len(session.series.files)} files", is_series=True)
+        return session.watched(direction, session.path(argument))
 
 
 async def _outcome(begun: asyncio.Task[Reply]) -> Reply:

@@ -32,6 +32,7 @@ from .running import RunningCommand
 from .series import NamedSeries
 from .settings import Settings
 from .storage import Storage, StorageLimit
+from .watch import Direction, RunningTransfer
 
 if TYPE_CHECKING:
     from .registry import Row
@@ -268,6 +269,22 @@ class Session:
     def _is_transfer(self, command: Command) -> bool:
         row = self.commands.get(command.verb)
         return row is not None and row.may_be_aborted
+
+    def watched(
+        self, direction: Direction, path: str, *, is_series: bool = False
+    ) -> RunningTransfer:
+        """Give what the operator sees of a transfer of this session, which is logged in."""
+        assert self.user is not None
+        return RunningTransfer(
+            direction,
+            path,
+            self.control.peer_host,
+            self.user.account.name,
+            is_anonymous=self.user.asks_no_password,
+            is_ascii=self.is_ascii,
+            is_protected=self.control.tls is not None and self.protects_data,
+            is_series=is_series,
+        )
 
     def describe(self) -> dict[str, object]:
         """Describe the session for the operator; times in seconds."""

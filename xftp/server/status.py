@@ -66,6 +66,7 @@ def _transfer(running: RunningTransfer) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "bytes_per_s": round(running.bytes / seconds, 1) if seconds > 0 else 0.0,
         "connections": running.connections,
+        "is_protected": running.is_protected,
     }
 
 

@@ -36,7 +36,7 @@ def format_transfer(finished: FinishedTransfer, ended_at: float) -> str:
         "i" if finished.direction == "upload" else "o",
         "a" if finished.is_anonymous else "r",
         _one_word(finished.user),
-        "ftp",
+        "ftps" if finished.is_protected else "ftp",
         "0",  # no RFC 931 authentication
         "*",
         "i" if finished.error is not None else "c",

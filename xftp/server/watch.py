@@ -62,6 +62,9 @@ class FinishedTransfer:
 
     connections: int
     is_ascii: bool
+    is_protected: bool
+    """Whether its data went by TLS."""
+
     error: str | None
     """Why it failed; None if it did not."""
 
@@ -78,6 +81,7 @@ class RunningTransfer:
         *,
         is_anonymous: bool,
         is_ascii: bool,
+        is_protected: bool,
         is_series: bool = False,
     ) -> None:
         """Begin one; is_series: its files are noted one by one when it is over."""
@@ -88,6 +92,7 @@ class RunningTransfer:
         self.user = user
         self.is_anonymous = is_anonymous
         self.is_ascii = is_ascii
+        self.is_protected = is_protected
         self.transfer: Moving | None = None
         """What moves the data; None until it does."""
         self._begun_s = time.monotonic()
@@ -119,6 +124,7 @@ class RunningTransfer:
             self.seconds,
             self.connections,
             self.is_ascii,
+            self.is_protected,
             error,
         )
 

@@ -28,7 +28,7 @@ from xftp.protocol.series import (
 from xftp.server.permissions import Permission
 from xftp.server.registry import Argument, Row
 from xftp.server.session import Session
-from xftp.server.watch import Direction, RunningTransfer
+from xftp.server.watch import Direction
 from xftp.transport.channels import DataChannel
 from xftp.transport.files import SourceFile
 from xftp.transport.hashing import algorithms, digest_of
@@ -151,18 +151,9 @@ def _tell_watch(
     report: TransferReport | None = None,
 ) -> None:
     """Note each file as the transfer that it would have been by itself."""
-    if session.user is None:
-        return
     for index, file in enumerate(files):
         failure = failures.get(index)
-        each = RunningTransfer(
-            direction,
-            file.path,
-            session.control.peer_host,
-            session.user.account.name,
-            is_anonymous=session.user.asks_no_password,
-            is_ascii=False,
-        )
+        each = session.watched(direction, file.path)
         each.transfer = _Moved(0 if failure else file.size or 0, report)
         session.shared.watch.begin(each)
         session.shared.watch.end(each, None if failure is None else str(failure))
