@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import RawClient, raw_session, running_server
 from xftp.server import Server
-from xftp.transport.channels import PassiveChannel
+from xftp.transport.passive import PassiveChannel
 
 from .support import (
     Data,

@@ -13,7 +13,8 @@ from tests.support import RawClient
 from tests.tls import HOST, client_context, write_certificate
 from xftp.protocol.addresses import Endpoint
 from xftp.server.tls import ServerTls, TlsPolicy
-from xftp.transport.channels import ActiveChannel, DataChannel
+from xftp.transport.active import ActiveChannel
+from xftp.transport.channels import DataChannel
 from xftp.transport.plain import PlainReceiver, StreamSender
 from xftp.transport.tls import DataTls
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from xftp.protocol.records import CHUNK_BYTES
-from xftp.transport.channels import ActiveChannel, PassiveChannel
+from xftp.transport.active import ActiveChannel
 from xftp.transport.partial import PartialFile
+from xftp.transport.passive import PassiveChannel
 from xftp.transport.tls import DataTls
 
 HOST = "127.0.0.1"

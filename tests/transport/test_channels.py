@@ -10,8 +10,9 @@ import pytest
 
 from xftp.errors import DataConnectionError
 from xftp.protocol.addresses import Endpoint
-from xftp.transport.channels import ActiveChannel, PassiveChannel
+from xftp.transport.active import ActiveChannel
 from xftp.transport.connection import DataConnection
+from xftp.transport.passive import PassiveChannel
 
 from .support import HOST, dial, linked, listening
 

@@ -14,7 +14,8 @@ import pytest
 
 from xftp.errors import TransferAborted
 from xftp.protocol.repeating import Endurance
-from xftp.transport.channels import ActiveChannel, DataChannel
+from xftp.transport.active import ActiveChannel
+from xftp.transport.channels import DataChannel
 from xftp.transport.files import SourceFile
 from xftp.transport.ratelimit import RateLimit
 from xftp.transport.receiver import RecordReceiver

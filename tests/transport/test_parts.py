@@ -11,10 +11,11 @@ import pytest
 from xftp.errors import TransferAborted
 from xftp.protocol.parts import missing_ranges, records_of
 from xftp.protocol.records import CHUNK_BYTES, record_count
+from xftp.transport.active import ActiveChannel
 from xftp.transport.arrivals import Arrivals
-from xftp.transport.channels import ActiveChannel, PassiveChannel
 from xftp.transport.files import SourceFile
 from xftp.transport.partial import PartialFile
+from xftp.transport.passive import PassiveChannel
 from xftp.transport.receiver import RecordReceiver
 from xftp.transport.sender import RecordSender
 

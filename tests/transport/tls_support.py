@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from tests.tls import certificate, client_context
-from xftp.transport.channels import ActiveChannel, PassiveChannel
+from xftp.transport.active import ActiveChannel
+from xftp.transport.files import SourceFile
+from xftp.transport.passive import PassiveChannel
 from xftp.transport.tls import DataTls
+from xftp.transport.transfer import Transfer
 
-from .support import HOST
+from .support import HOST, content
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+EITHER_VERSION = pytest.mark.parametrize("version", VERSIONS, ids=["tls1.2", "tls1.3"])
+DATA = content(3_000_003)
+
+
+async def both(sender: Transfer, receiver: Transfer) -> None:
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        group.create_task(sender.run())
+        group.create_task(receiver.run())
+
+
+def source_of(path: Path, data: bytes) -> SourceFile:
+    path.write_bytes(data)
+    return SourceFile.open(str(path))
 
 
 def server_context(version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> ssl.SSLContext:

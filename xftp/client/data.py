@@ -25,7 +25,9 @@ from xftp.protocol.addresses import (
 )
 from xftp.protocol.commands import Command
 from xftp.protocol.replies import Reply
-from xftp.transport.channels import ActiveChannel, DataChannel, PassiveChannel
+from xftp.transport.active import ActiveChannel
+from xftp.transport.channels import DataChannel
+from xftp.transport.passive import PassiveChannel
 from xftp.transport.sockets import is_ipv6, plain_address
 from xftp.transport.tls import DataTls
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from xftp.errors import DataConnectionError
 from xftp.protocol.addresses import Endpoint
-from xftp.transport.channels import ActiveChannel, DataChannel
+from xftp.transport.active import ActiveChannel
+from xftp.transport.channels import DataChannel
 from xftp.transport.sockets import Tuning
 from xftp.transport.tls import DataTls
 

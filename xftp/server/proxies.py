@@ -19,7 +19,7 @@ from xftp.protocol.proxy_protocol import (
     parse_line,
     rest_bytes,
 )
-from xftp.transport.channels import PassiveChannel
+from xftp.transport.passive import PassiveChannel
 from xftp.transport.sockets import plain_address
 
 logger = logging.getLogger(__name__)
