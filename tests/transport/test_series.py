@@ -202,3 +202,19 @@ def test_a_source_that_has_become_shorter(tmp_path: Path, has_digest: bool) -> N
     else:
         with pytest.raises(FileError):
             source.read([place], 0, 4)
+
+
+@pytest.mark.parametrize("has_digest", [True, False])
+def test_a_file_that_was_written_since(tmp_path: Path, has_digest: bool) -> None:
+    """Without a hash nobody else would see it."""
+    place = Place(tmp_path / "here")
+    (file,) = described([b"abc"])
+    (place.path / file.path).write_bytes(b"abd")
+    told = file if has_digest else SeriesFile(file.path, file.size, file.modified)
+    source, room = SeriesSource([told], place.source), bytearray(3)
+    if has_digest:
+        source.read([memoryview(room)], 0, 3)
+        assert room == b"abd"
+        return
+    with pytest.raises(FileError, match="was changed while it was sent"):
+        source.read([memoryview(room)], 0, 3)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from xftp.errors import FileError, PeerError, ReplyError, file_error
+from xftp.errors import FileError, LocalFileError, PeerError, ReplyError, file_error
 from xftp.protocol.commands import Command
 from xftp.protocol.hashes import ByteRange
 from xftp.protocol.parts import records_of
@@ -278,6 +278,7 @@ class Uploading:
                 lambda: there + sender.file_bytes,
                 moves_parts=dialogue.announces_connections,  # RANG with STOR is our own
                 may_grow=False,
+                version=source.version,
                 left=f"the wrong file is still on the server as {printable(order.remote)}",
             )
             self._is_unproven = verification is not None
@@ -294,9 +295,12 @@ class Uploading:
         begun = opened.take_transfer()
         try:
             sender = await move(dialogue, store, opened.channel, build, begun, ask_early)
+            is_compared = False
             if verification is not None:
-                await verification.settle(source.size, mend)
+                is_compared = await verification.settle(source.size, mend)
                 self._is_unproven = False
+            if source.was_changed():
+                _tell_change(dialogue, source, is_compared=is_compared)
         finally:
             if verification is not None:
                 await verification.stop()
@@ -344,3 +348,16 @@ def _check_leading(leading: list[Command], replies: Sequence[Reply], size: int) 
             raise reply_error(reply, "TYPE")
         if command.verb == "ALLO" and reply.code in _NO_SPACE:
             raise reply_error(reply, f"ALLO {size}")
+
+
+def _tell_change(dialogue: Dialogue, source: SourceFile, *, is_compared: bool) -> None:
+    """Say that the file was written while it was sent. Raises LocalFileError if that matters."""
+    if not is_compared:
+        raise LocalFileError(
+            f"{source.name}: was changed while it was sent, and could not be compared with what"
+            " the server has now"
+        )
+    dialogue.notice(
+        f"{source.name}: was changed while it was sent; the server has the first"
+        f" {source.size} bytes of what it is now"
+    )

@@ -9,7 +9,7 @@ when it differs are parts compared, to fetch or send nothing again but those tha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 
 from xftp.errors import VerifyError, XftpError
 from xftp.protocol.hashes import ByteRange
@@ -17,6 +17,7 @@ from xftp.transport.hashing import FileHash, Follower, digest_of, new_hash
 
 from .dialogue import Dialogue
 from .hashes import CannotVerify, RemoteFile, choose_method
+from .threads import in_thread
 
 SMALLEST_PART_BYTES = 256 * 1024
 """Parts are not looked into further: to move this much again is cheap, to ask more is not."""
@@ -54,6 +55,7 @@ class Verification:
         frontier: Callable[[], int],
         *,
         moves_parts: bool,
+        version: Callable[[], Hashable],
         left: str,
     ) -> None:
         self._dialogue = dialogue
@@ -61,6 +63,8 @@ class Verification:
         self._descriptor = descriptor
         self._name = name
         self._moves_parts = moves_parts and remote.method.has_ranges
+        self._version = version
+        self._version_followed = version()
         self._left = left
         content = FileHash(descriptor, name, remote.method.algorithm)
         self._follower: Follower | None = Follower(content, frontier)
@@ -76,20 +80,31 @@ class Verification:
         *,
         moves_parts: bool = True,
         may_grow: bool = True,
+        version: Callable[[], Hashable] = lambda: None,
         left: str = "",
     ) -> Verification | None:
         """Begin to hash what moves, if verifying is wanted and possible; None if not.
 
         path: on the server; descriptor: of the file here; name: for messages; frontier: tells up
         to where the file here is complete; moves_parts: whether a part can be moved again, if the
-        server knows ranges; may_grow: see `RemoteFile`; left: what a file that stays wrong leaves
-        behind, for messages. Raises VerifyError if the user insists in vain.
+        server knows ranges; may_grow: see `RemoteFile`; version: tells what differs once others
+        have written the file here, if they may; left: what a file that stays wrong leaves behind,
+        for messages. Raises VerifyError if the user insists in vain.
         """
         method = choose_method(dialogue)
         if method is None:
             return None
         remote = RemoteFile(dialogue, path, method, may_grow=may_grow)
-        return cls(dialogue, remote, descriptor, name, frontier, moves_parts=moves_parts, left=left)
+        return cls(
+            dialogue,
+            remote,
+            descriptor,
+            name,
+            frontier,
+            moves_parts=moves_parts,
+            version=version,
+            left=left,
+        )
 
     def ask_early(self, size: int | None) -> None:
         """Ask the server ahead of time; see `RemoteFile`."""
@@ -108,22 +123,23 @@ class Verification:
         if self._follower is not None:
             await self._follower.stop()
 
-    async def settle(self, size: int, mend: Mend) -> None:
+    async def settle(self, size: int, mend: Mend) -> bool:
         """Compare both files, `size` bytes, and mend until they are the same.
 
-        Raises DiffersError if only the whole file can be moved again, VerifyError if mending does
-        not help or if nothing can be verified and the user insists.
+        False if they cannot be compared. Raises DiffersError if only the whole file can be moved
+        again, VerifyError if mending does not help or if nothing can be verified and the user
+        insists.
         """
         try:
             if await self._is_same(size):
                 algorithm = self._remote.method.algorithm
                 self._dialogue.trace(f"{self._name}: {algorithm} is the same at both ends")
-                return
+                return True
         except CannotVerify as error:
             if self._dialogue.options.verify == "always":
                 raise VerifyError(f"{self._name}: cannot be verified: {error}") from error
             self._dialogue.notice_once(f"{self._name}: not verified: {error}")
-            return
+            return False
         if not self._moves_parts:
             raise DiffersError(
                 self._with_left(f"{self._name}: differs from the original, both times it was moved")
@@ -132,6 +148,7 @@ class Verification:
         if not await self._mended(size, mend):
             raise self._failure()
         self._dialogue.notice(f"{self._name}: mended")
+        return True
 
     async def _mended(self, size: int, mend: Mend) -> bool:
         """Move again what differs, until nothing does; False if something always does.
@@ -182,26 +199,30 @@ class Verification:
                 own.exception()  # another error came first, or it was raised already
 
     async def _own_digest(self, size: int) -> str:
+        """Hash one version of the file here. Raises VerifyError if others go on writing it."""
         follower, self._follower = self._follower, None
+        last = ""
         if follower is not None:
-            return await follower.finish(size)
-        return (await self._own_digests([ByteRange(0, size)]))[0]
+            last = await follower.finish(size)
+            if self._version() == self._version_followed:
+                return last
+        for _ in range(ROUNDS):
+            before = self._version()
+            (digest,) = await self._own_digests([ByteRange(0, size)])
+            if self._version() == before or digest == last:  # the same, as of a file that grows
+                return digest
+            last = digest
+        raise VerifyError(f"{self._name}: is being changed, again and again")
 
     async def _own_digests(self, parts: Sequence[ByteRange]) -> list[str]:
         algorithm = self._remote.method.algorithm
 
-        def work() -> list[str]:
-            return [
+        return await in_thread(
+            lambda: [
                 digest_of(self._descriptor, self._name, algorithm, part.start, part.end)
                 for part in parts
             ]
-
-        job = asyncio.get_running_loop().run_in_executor(None, work)
-        try:
-            return await asyncio.shield(job)
-        except asyncio.CancelledError:
-            await asyncio.wait([job])
-            raise
+        )
 
     async def _differing(self, size: int) -> list[ByteRange]:
         """Find the parts that differ: divide what differs, ask, and divide again."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from xftp.errors import FileError, LocalFileError, file_error
 
@@ -32,6 +32,7 @@ class SourceFile:
             raise FileError(f"{name}: not a plain file")
         self.size = status.st_size
         self.modified = status.st_mtime
+        self._version = _version(status)
 
     @classmethod
     def open(cls, path: str, *, directory: int | None = None, name: str = "") -> SourceFile:
@@ -42,6 +43,17 @@ class SourceFile:
         except OSError as error:
             raise file_error(error, name or path) from error
         return cls(descriptor, name or path)
+
+    def version(self) -> Hashable:
+        """Give what differs once somebody has written the file. Raises FileError."""
+        try:
+            return _version(os.fstat(self._descriptor))
+        except OSError as error:
+            raise file_error(error, self.name) from error
+
+    def was_changed(self) -> bool:
+        """Tell whether somebody wrote the file since it was opened. Raises FileError."""
+        return self.version() != self._version
 
     def fileno(self) -> int:
         """Give the descriptor, for `sendfile`."""
@@ -91,6 +103,10 @@ class SourceFile:
     def close(self) -> None:
         """Close the descriptor."""
         os.close(self._descriptor)
+
+
+def _version(status: os.stat_result) -> Hashable:
+    return status.st_size, status.st_mtime_ns
 
 
 def advance(pieces: list[memoryview], count: int) -> list[memoryview]:

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from xftp.errors import FileError, NoSpaceError, VerifyError, XftpError
+from xftp.errors import FileError, LocalFileError, NoSpaceError, VerifyError, XftpError
 from xftp.protocol.recordset import RecordSet
 from xftp.protocol.series import Layout, SeriesFile
 
@@ -60,6 +60,8 @@ class SeriesSource:
         try:
             source = self._open(file)
             try:
+                if file.digest is None:
+                    _check_version(source, file)
                 source.read(pieces, at, count)
             finally:
                 source.close()
@@ -69,6 +71,12 @@ class SeriesSource:
             logger.info("%s, though it is in a series that moves: zeros instead", error)
             for piece in pieces:
                 piece[:] = bytes(len(piece))
+
+
+def _check_version(source: SourceFile, file: SeriesFile) -> None:
+    """Raise LocalFileError if a file was written since its facts were told."""
+    if source.size != file.size or file.modified not in (None, source.modified):
+        raise LocalFileError(f"{source.name}: was changed while it was sent")
 
 
 class SeriesTarget:
