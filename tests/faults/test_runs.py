@@ -27,6 +27,9 @@ FOUND = [
     "fault=kill-daemon direction=up connections=4 size=313193 moment=0.0 seed=2102704219 tls=1",
     # A longer file took the place of the one that came, which was mended to the other's beginning.
     "fault=source-replaced direction=down connections=1 size=115252 moment=0.9358 seed=2354080461",
+    # A gateway held more for a slow link than connections were waited for.
+    "fault=control-closed direction=down connections=8 size=1763083 moment=0.3 seed=3500870874"
+    " passive=0 slow=1",
     # All connections were cut within their TLS handshakes, and not dialled again.
     "fault=reset-all direction=down connections=8 size=29030 moment=0.0076 seed=907840729 tls=1",
 ]

@@ -8,8 +8,10 @@ import pytest
 
 from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES
 from xftp.protocol.repeating import (
+    DRAIN_WINDOW_S,
     LIVE_RECORDS,
     LIVE_SHARE,
+    Drain,
     Endurance,
     Progress,
     RepeatBudget,
@@ -100,8 +102,41 @@ def test_a_connection_in_trouble_takes_nothing_over() -> None:
 def test_patience_grows_with_the_round_trip_time() -> None:
     endurance = Endurance()
     lan = replace(GEO, rtt_s=0.001, rtt_deviation_s=0.0)
-    assert endurance.silent_limit_s(lan) == 3.0
+    assert endurance.silent_limit_s(lan, 0.0) == 3.0
     # Three tries after 0.8, 2.4 and 5.6 s have failed: no lost segment or two looks like that.
-    assert endurance.silent_limit_s(GEO) > 0.8 * (1 + 2 + 4)
+    assert endurance.silent_limit_s(GEO, 0.6) > 0.8 * (1 + 2 + 4)
     assert endurance.idle_limit_s(0.6) == 12.0
     assert endurance.dial_s > 7 + 0.6, "three lost SYNs"
+
+
+def test_patience_grows_with_what_a_gateway_holds() -> None:
+    """It acknowledges at once, and a slow link takes one connection's data after the other's."""
+    lan = replace(GEO, rtt_s=0.001, rtt_deviation_s=0.0)
+    drain = Drain()
+    for second in range(8):
+        drain.note(float(second), second * 65_536, 8 * 65_536)
+    assert drain.seconds == 8.0
+    assert Endurance().silent_limit_s(lan, drain.seconds) == 16.0
+
+
+def test_the_drain_is_that_of_the_last_seconds() -> None:
+    drain = Drain()
+    drain.note(0.0, 0, 1000)
+    assert drain.seconds == 0.0, "nothing has come yet"
+    for tenth in range(1, 200):
+        drain.note(tenth / 10, tenth * 1000, 50_000)
+    assert drain.seconds == pytest.approx(5.0)
+    before, started = 199 * 1000, 19.9
+    for tenth in range(1, round(20 * DRAIN_WINDOW_S)):  # ten times slower from now on
+        drain.note(started + tenth / 10, before + tenth * 100, 50_000)
+    assert drain.seconds == pytest.approx(50.0, rel=0.05)
+    drain.note(started + 100.0, before + 10_000, 0)
+    assert drain.seconds == 0.0
+
+
+def test_silence_of_all_slows_the_drain() -> None:
+    drain = Drain()
+    drain.note(0.0, 0, 1000)
+    drain.note(1.0, 1000, 1000)
+    drain.note(2.0, 1000, 1000)
+    assert drain.seconds == 2.0

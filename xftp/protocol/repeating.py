@@ -6,6 +6,7 @@ a few numbers. Estimates err on the side of waiting: on a healthy path nothing i
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from math import log2
 
@@ -33,6 +34,9 @@ then (RECEIPT_RTTS, LOOK_S)."""
 
 MIN_RTO_S = 0.2
 """Linux's TCP_RTO_MIN: the least of 4 RTTVAR in its retransmission time-out."""
+
+DRAIN_WINDOW_S = 5.0
+"""Over which the rate of receipts is taken."""
 
 FIRST_WINDOW_BYTES = 14_600
 """What slow start begins with, 10 segments (RFC 6928)."""
@@ -124,6 +128,26 @@ class RepeatBudget:
             self.left_bytes -= size
 
 
+class Drain:
+    """How long what is on its way needs, at the rate of the last seconds' receipts."""
+
+    def __init__(self) -> None:
+        self._noted: deque[tuple[float, int]] = deque()
+        self.seconds = 0.0
+        """0: not known, as before the second receipt."""
+
+    def note(self, now: float, delivered_bytes: int, outstanding_bytes: int) -> None:
+        """Note what has arrived so far over all connections, and what is on its way."""
+        noted = self._noted
+        if not noted or delivered_bytes > noted[-1][1]:
+            noted.append((now, delivered_bytes))
+        while len(noted) > 2 and noted[1][0] <= now - DRAIN_WINDOW_S:
+            noted.popleft()
+        since, before = noted[0]
+        arrived = delivered_bytes - before
+        self.seconds = outstanding_bytes * (now - since) / arrived if arrived else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Endurance:
     """How long a connection may show no sign of life, and how one is replaced."""
@@ -134,7 +158,12 @@ class Endurance:
 
     silent_rtos: float = 8.0
     """or for as many retransmission time-outs, if that is longer: three tries have then failed,
-    as the time-out doubles each time."""
+    as the time-out doubles each time;"""
+
+    silent_drains: float = 2.0
+    """or for as many times as long as it takes until all that is on its way has arrived, at the
+    rate of the receipts: a gateway that acknowledges for the receiver (RFC 3135) may hold what a
+    slow link needs many seconds for, of one connection after the other."""
 
     idle_s: float = 10.0
     """A receiver that gets nothing at all for this long presumes its connections dead;"""
@@ -161,9 +190,10 @@ class Endurance:
     """Connections lost one after the other, each connection of the transfer counted, without a
     record gained: then they are not replaced any more."""
 
-    def silent_limit_s(self, progress: Progress) -> float:
-        """Give how long `progress` may be silent before its connection is dead."""
-        return max(self.silent_s, self.silent_rtos * progress.rto_s)
+    def silent_limit_s(self, progress: Progress, drain_s: float) -> float:
+        """Give how long `progress` may be silent before its connection is dead; see `Drain`."""
+        rtos_s, drains_s = self.silent_rtos * progress.rto_s, self.silent_drains * drain_s
+        return max(self.silent_s, rtos_s, drains_s)
 
     def idle_limit_s(self, rtt_s: float) -> float:
         """Give how long a receiver may get nothing before it presumes its connections dead."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES, record_count, span_bytes
 from xftp.protocol.recordset import RecordSet
-from xftp.protocol.repeating import RepeatBudget
+from xftp.protocol.repeating import Drain, RepeatBudget
 from xftp.protocol.striping import Striping
 
 from .channels import DataChannel
@@ -61,6 +61,7 @@ class RecordSender(LastingTransfer, Sender):
         """Bytes of the file that go out once."""
         self._striping = Striping(sent, self._size)
         self._stragglers = Stragglers(self._striping, RepeatBudget(self.to_send), self._repeat)
+        self._drain = Drain()
         self._feeding: dict[int, Outgoing] = {}
         self._draining: set[int] = set()
         self._counted = RecordSet()
@@ -285,6 +286,8 @@ class RecordSender(LastingTransfer, Sender):
         self._relieve_stalled(now)
         if not self.lasts:
             return
+        on_their_way = sum(each.lane.outstanding_bytes for each in self._feeding.values())
+        self._drain.note(now, self._striping.delivered * CHUNK_BYTES, on_their_way)
         for outgoing in tuple(self._feeding.values()):
             self._judge(outgoing, now, others_went_on=went_on)
         super()._look()
@@ -352,7 +355,7 @@ class RecordSender(LastingTransfer, Sender):
             return
         endurance, progress = self._channel.endurance, outgoing.progress(now)
         silent_s = outgoing.silent_beside_others_s(now, others_went_on=others_went_on)
-        if silent_s > endurance.silent_limit_s(progress):
+        if silent_s > endurance.silent_limit_s(progress, self._drain.seconds):
             reason = f"nothing arrived for {outgoing.silent_s(now):.1f} s"
             self._lose(outgoing.connection, reason)
         elif progress.silent_s > endurance.idle_limit_s(progress.rtt_s):
