@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from xftp.client.options import Options
 from xftp.client.session import Session, open_session
@@ -162,12 +162,15 @@ BASIC: dict[str, Handler] = {
 """What every old server can."""
 
 
+Kind = TypeVar("Kind", bound=ScriptedServer)
+
+
 @contextlib.asynccontextmanager
 async def scripted(
     script: dict[str, Handler] | None = None,
-    kind: type[ScriptedServer] = ScriptedServer,
+    kind: type[Kind] = ScriptedServer,  # type: ignore[assignment]
     **settings: Any,
-) -> AsyncIterator[ScriptedServer]:
+) -> AsyncIterator[Kind]:
     """Run a scripted server."""
     server = kind({**BASIC, **(script or {})}, **settings)
     listener = await asyncio.start_server(server.serve, HOST, 0)

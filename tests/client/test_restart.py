@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from xftp.transport.kept import working_names
 from xftp.transport.partial import PartialFile
 from xftp.transport.report import TransferReport
 
-from ..support import running_server
 from .scripted import names
 from .test_download import Watch
 
@@ -33,19 +31,6 @@ ROUNDED = 4 * 8192
 OLD = 1577836800.25
 COUNTS = pytest.mark.parametrize("count", [1, 4])
 WAYS = pytest.mark.parametrize("direction", ["down", "up"])
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    path = tmp_path / "root"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-async def server(root: Path) -> AsyncIterator[Server]:
-    async with running_server(root) as running:
-        yield running
 
 
 class Ends:

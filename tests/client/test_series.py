@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import xftp
-from tests.support import running_server
 from xftp.client.series import Pair, SeriesResult
 from xftp.errors import ReplyError, VerifyError
 from xftp.server import Server
@@ -19,26 +17,6 @@ from xftp.transport.files import SourceFile
 
 WHEN = 1_600_000_000
 FILES = {f"f{number}": os.urandom(number * 7919 % 60_000) for number in range(60)}
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    path = tmp_path / "root"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    path = tmp_path / "here"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-async def server(root: Path) -> AsyncIterator[Server]:
-    async with running_server(root) as running:
-        yield running
 
 
 def connect(server: Server, **options: Any) -> Any:

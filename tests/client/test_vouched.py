@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,6 @@ from xftp.protocol.replies import Reply
 from xftp.server import Server
 from xftp.server.control import ControlConnection
 
-from ..support import running_server
-
 CONTENT = os.urandom(3_000_000)
 WAIT_S = 20.0
 
@@ -30,12 +27,6 @@ def root(tmp_path: Path) -> Path:
     path.mkdir()
     (path / "file").write_bytes(CONTENT)
     return path
-
-
-@pytest.fixture
-async def server(root: Path) -> AsyncIterator[Server]:
-    async with running_server(root) as running:
-        yield running
 
 
 @pytest.fixture

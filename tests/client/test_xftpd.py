@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -20,19 +19,6 @@ from .scripted import names
 from .test_download import Watch
 
 DATA = os.urandom(3_000_001)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    path = tmp_path / "root"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-async def server(root: Path) -> AsyncIterator[Server]:
-    async with running_server(root) as running:
-        yield running
 
 
 def connect(server: Server, **options: object) -> object:

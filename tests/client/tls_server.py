@@ -20,7 +20,7 @@ from xftp.client.session import Session, open_session
 from xftp.client.tls import TlsOptions
 from xftp.client.url import Scheme
 
-from .scripted import BASIC, HOST, Conversation, Handler, ScriptedServer
+from .scripted import HOST, Conversation, Handler, ScriptedServer, scripted
 
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 IN_2002 = datetime(2002, 1, 1, tzinfo=UTC)
@@ -177,19 +177,11 @@ def note_resumption(server: TlsServer, writer: asyncio.StreamWriter) -> None:
         server.resumed.append(ssl_object.session_reused)
 
 
-@contextlib.asynccontextmanager
-async def tls_server(
+def tls_server(
     script: dict[str, Handler] | None = None, **settings: Any
-) -> AsyncIterator[TlsServer]:
+) -> contextlib.AbstractAsyncContextManager[TlsServer]:
     """Run a scripted server with TLS."""
-    server = TlsServer({**BASIC, **(script or {})}, **settings)
-    listener = await asyncio.start_server(server.serve, HOST, 0)
-    server.port = listener.sockets[0].getsockname()[1]
-    try:
-        yield server
-    finally:
-        listener.close()
-        await server.close()
+    return scripted(script, TlsServer, **settings)
 
 
 @contextlib.asynccontextmanager

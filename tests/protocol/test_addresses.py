@@ -12,25 +12,8 @@ from xftp.errors import ArgumentError, NetworkProtocolError, PeerError, XftpErro
 from xftp.protocol import addresses
 from xftp.protocol.addresses import Endpoint
 
-V4 = "132.235.34.34"
+from .address_support import BAD_PORTS, V4, ports
 
-BAD_PORTS = [
-    "",
-    "0",
-    "00000",
-    "65536",
-    "+5",
-    "-5",
-    " 5",
-    "5 ",
-    "1_0",
-    "\u0665",
-    "²",
-    "5\n",
-    "1" * 5000,
-]
-
-ports = st.integers(1, 65535)
 endpoint_lists = st.tuples(st.ip_addresses().map(str), st.lists(ports, min_size=1)).map(
     lambda host_ports: tuple(Endpoint(host_ports[0], port) for port in host_ports[1])
 )

@@ -10,25 +10,8 @@ from xftp.errors import ArgumentError, NetworkProtocolError, PeerError, XftpErro
 from xftp.protocol import addresses
 from xftp.protocol.addresses import Endpoint
 
-V4 = "132.235.34.34"
+from .address_support import BAD_PORTS, V4, ports
 
-BAD_PORTS = [
-    "",
-    "0",
-    "00000",
-    "65536",
-    "+5",
-    "-5",
-    " 5",
-    "5 ",
-    "1_0",
-    "\u0665",
-    "²",
-    "5\n",
-    "1" * 5000,
-]
-
-ports = st.integers(1, 65535)
 ipv4_endpoints = st.builds(Endpoint, st.ip_addresses(v=4).map(str), ports)
 endpoints = st.builds(Endpoint, st.ip_addresses().map(str), ports)
 

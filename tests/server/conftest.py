@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
-from tests.support import RawClient, raw_session, running_server
+from tests.support import RawClient, raw_session
 from xftp.server import Server
 
 from .support import opened
@@ -18,19 +17,6 @@ async def closed_data_connections() -> AsyncIterator[None]:
     yield
     while opened:
         await opened.pop().close()
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    path = tmp_path / "root"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-async def server(root: Path) -> AsyncIterator[Server]:
-    async with running_server(root) as running:
-        yield running
 
 
 @pytest.fixture

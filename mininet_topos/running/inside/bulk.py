@@ -7,14 +7,13 @@ seconds are those from the connection's arrival to the last byte.
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from .common import Ended, end_on_sigterm, report, say, tuned_socket
+from .common import Ended, run_end, say, tuned_socket
 from .crowd import clamp_window
 
 _BLOCK_BYTES = 1 << 16
@@ -64,13 +63,5 @@ def send(told: Mapping[str, Any]) -> dict[str, float]:
     return {"bytes": sent, "seconds": time.monotonic() - began_s}
 
 
-def main() -> int:
-    """Run one end."""
-    end_on_sigterm()
-    told = json.loads(sys.argv[2])
-    report(receive(told) if sys.argv[1] == "receive" else send(told))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_end(receive, send))

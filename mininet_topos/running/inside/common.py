@@ -6,11 +6,14 @@ import json
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
 from tuning import congestion
+
+End = Callable[[dict[str, Any]], Mapping[str, Any]]
+"""One end of a flow: is told what to do, and reports."""
 
 
 class Ended(Exception):
@@ -24,6 +27,14 @@ def end_on_sigterm() -> None:
         raise Ended
 
     signal.signal(signal.SIGTERM, handle)
+
+
+def run_end(receive: End, send: End) -> int:
+    """Run the end that the first argument names with what the second tells, as JSON."""
+    end_on_sigterm()
+    told = json.loads(sys.argv[2])
+    report(receive(told) if sys.argv[1] == "receive" else send(told))
+    return 0
 
 
 def say(line: str) -> None:

@@ -9,7 +9,6 @@ number that did not, the rate between the first and the last arrival, and one-wa
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import struct
 import sys
@@ -18,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from .common import Ended, end_on_sigterm, report, say
+from .common import Ended, run_end, say
 
 HEADERS_BYTES = 28
 """Of IP and UDP."""
@@ -100,13 +99,5 @@ def _socket() -> socket.socket:
     return made
 
 
-def main() -> int:
-    """Run one end."""
-    end_on_sigterm()
-    told = json.loads(sys.argv[2])
-    report(receive(told) if sys.argv[1] == "receive" else send(told))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_end(receive, send))

@@ -10,7 +10,6 @@ connections in the order they come.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import socket
@@ -19,7 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .common import Ended, end_on_sigterm, report, say, tuned_socket
+from .common import Ended, run_end, say, tuned_socket
 
 SEQUENCE_BYTES = 4
 
@@ -103,13 +102,5 @@ def _read_exactly(connection: socket.socket, count: int) -> None:
         count -= len(data)
 
 
-def main() -> int:
-    """Run one end."""
-    end_on_sigterm()
-    told = json.loads(sys.argv[2])
-    report(receive(told) if sys.argv[1] == "receive" else send(told))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_end(receive, send))

@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mininet_topos.experiments.flows import Datagrams
-from mininet_topos.experiments.outcome import FlowOutcome
 from mininet_topos.running.inside import datagrams
-from mininet_topos.running.programs import Place, program_for
 
-
-class Loopback:
-    """A host that is this machine."""
-
-    ip = "127.0.0.1"
-
-    def popen(self, argv: list[str], **options: Any) -> subprocess.Popen[Any]:
-        return subprocess.Popen(argv, **options)
-
-
-def run(flow: Datagrams, scratch: Path, slot: int) -> FlowOutcome:
-    made: Any = program_for(
-        flow, Place(host=lambda name: Loopback(), scratch=scratch, seed=1), slot
-    )
-    try:
-        made.prepare()
-        made.begin()
-        while not made.done():
-            time.sleep(0.01)
-        outcome: FlowOutcome = made.finish(made.client.started_s)
-    finally:
-        made.stop()
-    return outcome
+from .loopback import run
 
 
 def test_all_arrive_at_their_pace(tmp_path: Path) -> None:

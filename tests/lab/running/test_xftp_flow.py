@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +9,11 @@ import pytest
 
 from mininet_topos.errors import ExperimentError
 from mininet_topos.experiments.flows import Bulk, Sockets, Xftp
-from mininet_topos.experiments.outcome import FlowOutcome
 from mininet_topos.experiments.spec import Scenario
-from mininet_topos.running.programs import Place, program_for
 from mininet_topos.running.programs.xftp import XftpProgram
 from mininet_topos.running.scenario import algorithms
 
-
-class Loopback:
-    """A host that is this machine."""
-
-    ip = "127.0.0.1"
-
-    def popen(self, argv: list[str], **options: Any) -> subprocess.Popen[Any]:
-        return subprocess.Popen(argv, **options)
-
-
-def run(flow: Xftp, scratch: Path, slot: int) -> FlowOutcome:
-    place = Place(host=lambda name: Loopback(), scratch=scratch, seed=1)
-    made: Any = program_for(flow, place, slot)
-    try:
-        made.prepare()
-        made.begin()
-        while not made.done():
-            time.sleep(0.01)
-        outcome: FlowOutcome = made.finish(made.client.started_s)
-    finally:
-        made.stop()
-    return outcome
+from .loopback import run
 
 
 def test_without_a_report_the_time_is_that_of_the_command(tmp_path: Path) -> None:
