@@ -57,6 +57,19 @@ class Writing:
         self._source.write_bytes(OTHER)
 
 
+class Cutting(Writing):
+    """The same, and the file becomes shorter once all of it was given out."""
+
+    def __init__(self, source: Path) -> None:
+        super().__init__(source)
+        self._left = source.stat().st_size
+
+    def moved(self, connection: int, size: int) -> None:
+        self._left -= size
+        if not self._left:
+            os.truncate(self._source, 1000)
+
+
 async def put(
     root: Path, source: Path, connections: int = 1, progress: Writing | None = None, **more: object
 ) -> list[str]:
@@ -117,6 +130,14 @@ async def test_written_again_and_again(
         await put(root, source)
 
 
+async def test_shortened(root: Path, source: Path) -> None:
+    """What was sent has its name already, and cannot be made right by what is left."""
+    with pytest.raises(LocalFileError, match=r"became shorter.*wrong file is still .* as copy"):
+        await put(root, source, progress=Cutting(source))
+
+
 async def test_without_a_comparison(root: Path, source: Path) -> None:
-    with pytest.raises(LocalFileError, match="was changed while it was sent, and could not be"):
+    with pytest.raises(
+        LocalFileError, match=r"was changed .*; maybe a wrong file is still .* as copy"
+    ):
         await put(root, source, progress=Writing(source), verify="never")

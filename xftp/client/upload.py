@@ -300,11 +300,23 @@ class Uploading:
                 is_compared = await verification.settle(source.size, mend)
                 self._is_unproven = False
             if source.was_changed():
-                _tell_change(dialogue, source, is_compared=is_compared)
+                self._tell_change(dialogue, source, is_compared=is_compared)
         finally:
             if verification is not None:
                 await verification.stop()
         return sender.report(there)
+
+    def _tell_change(self, dialogue: Dialogue, source: SourceFile, *, is_compared: bool) -> None:
+        """Say that the file was written while it was sent. Raises LocalFileError if it matters."""
+        if not is_compared:
+            raise LocalFileError(
+                f"{source.name}: was changed while it was sent, and was not compared; maybe a"
+                f" wrong file is still on the server as {printable(self._order.remote)}"
+            )
+        dialogue.notice(
+            f"{source.name}: was changed while it was sent; the server has the first"
+            f" {source.size} bytes of what it is now"
+        )
 
     @property
     def _asks_first(self) -> bool:
@@ -348,16 +360,3 @@ def _check_leading(leading: list[Command], replies: Sequence[Reply], size: int) 
             raise reply_error(reply, "TYPE")
         if command.verb == "ALLO" and reply.code in _NO_SPACE:
             raise reply_error(reply, f"ALLO {size}")
-
-
-def _tell_change(dialogue: Dialogue, source: SourceFile, *, is_compared: bool) -> None:
-    """Say that the file was written while it was sent. Raises LocalFileError if that matters."""
-    if not is_compared:
-        raise LocalFileError(
-            f"{source.name}: was changed while it was sent, and could not be compared with what"
-            " the server has now"
-        )
-    dialogue.notice(
-        f"{source.name}: was changed while it was sent; the server has the first"
-        f" {source.size} bytes of what it is now"
-    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 
-from xftp.errors import VerifyError, XftpError
+from xftp.errors import LocalFileError, VerifyError, XftpError
 from xftp.protocol.hashes import ByteRange
 from xftp.transport.hashing import FileHash, Follower, digest_of, new_hash
 
@@ -140,6 +140,8 @@ class Verification:
                 raise VerifyError(f"{self._name}: cannot be verified: {error}") from error
             self._dialogue.notice_once(f"{self._name}: not verified: {error}")
             return False
+        except LocalFileError as error:  # it became shorter, for one
+            raise LocalFileError(self._with_left(str(error))) from error
         if not self._moves_parts:
             raise DiffersError(
                 self._with_left(f"{self._name}: differs from the original, both times it was moved")
@@ -212,7 +214,7 @@ class Verification:
             if self._version() == before or digest == last:  # the same, as of a file that grows
                 return digest
             last = digest
-        raise VerifyError(f"{self._name}: is being changed, again and again")
+        raise VerifyError(self._with_left(f"{self._name}: is being changed, again and again"))
 
     async def _own_digests(self, parts: Sequence[ByteRange]) -> list[str]:
         algorithm = self._remote.method.algorithm
