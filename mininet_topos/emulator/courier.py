@@ -11,8 +11,10 @@ from mininet_topos.emulator.counters import Occupancy, WayCounters
 from mininet_topos.emulator.direction import Direction
 from mininet_topos.emulator.tun import TunDevice
 
-AT_ONCE = 64
-"""Packets read or written before the other tasks get their turn."""
+GIVEN_AT_ONCE = 64
+TAKEN_AT_ONCE = 16
+"""Packets written and read before the other tasks get their turn. Few are read: what is due is not
+to wait for a burst that comes in."""
 
 _DEVICE_DOWN = (errno.EIO, errno.EBADFD, errno.ENETDOWN)
 
@@ -38,7 +40,7 @@ class Courier:
         clock, read, descriptor, mtu = time.monotonic, os.read, self.source.descriptor, self._mtu
         accept, capture = self._direction.accept, self._capture
         try:
-            for _ in range(AT_ONCE):
+            for _ in range(TAKEN_AT_ONCE):
                 packet = read(descriptor, mtu)
                 now_s = clock()
                 if capture is not None:
@@ -50,7 +52,7 @@ class Courier:
     def give(self) -> float:
         """Write what is due, and tell when there is more to do; math.inf: not before a packet."""
         clock, direction = time.monotonic, self._direction
-        for _ in range(AT_ONCE):
+        for _ in range(GIVEN_AT_ONCE):
             packet = direction.deliver(clock())
             if packet is None:
                 break

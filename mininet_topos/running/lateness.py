@@ -5,11 +5,12 @@ while change nothing that is measured there; on one of 40 ms they may. So a run 
 was later than a share of the link's round-trip time, if packets were on time on the whole and all
 but a few of them within a millisecond, and if none was lost because the emulator did not read it.
 
-The share is small where a sender goes by delays: 40 ms of a path of 600 make cubic's HyStart leave
-slow start for good. Where senders go by losses alone a pause, of the emulator or of the whole
-machine, costs no more than its own length: the queue, which the emulator lets drain meanwhile by
-its computed times, takes what comes in a burst after it, and no retransmission time-out, 0.2 s at
-least, is as near as that. That pauses are few is what the share of late packets says.
+The limit is low where a sender takes a delay for a full queue, as cubic's HyStart does, which then
+leaves slow start for good. Where senders go by losses alone a pause, of the emulator or of the
+whole machine, costs no more than its own length: the queue, which the emulator lets drain meanwhile
+by its computed times, takes what comes in a burst after it, and no retransmission time-out, 0.2 s
+at least, is as near as that. For those that measure their rate, as bbr, the burst is to be short
+beside a round trip. That pauses are few is what the share of late packets says.
 
 The programs in the hosts have no such clock. But each sending host has a recorder that wants to
 wake at fixed times, with the programs' own priority: how late it woke is how long a program may
@@ -20,25 +21,28 @@ samples it may have been longer: at the begin, when a lab's programs all start t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from ..emulator.counters import LinkCounters
 from ..links import LinkSpec
 
-WORST_SHARE_OF_RTT = 0.05
-"""Lateness of the latest packet, in round-trip times of its link; likewise of unread devices."""
+HYSTART_SHARE_OF_RTT = 1 / 8
+HYSTART_LEAST_S = 0.004
+HYSTART_MOST_S = 0.016
+"""Linux's HyStart takes so much more than the least round-trip time for a queue (tcp_cubic.c): so
+late may the latest packet of a link be, and a device be read, where senders mind delays."""
 
-WORST_SHARE_BY_LOSS = 0.2
-"""The same where no sender goes by delays."""
+WORST_SHARE_OF_RTT = 0.2
+"""The same where they do not, in round-trip times."""
 
 WORST_BY_LOSS_S = 0.1
-"""There nothing better than this is asked for: half of Linux's least time-out."""
+"""Where they go by losses alone nothing better is asked for: half of Linux's least time-out."""
 
 MEAN_LATENESS_S = 0.0005
 """Lateness of all packets on the average."""
 
-LATE_SHARE = 0.01
-"""Of packets that were more than a millisecond late."""
+LATE_SHARE = 0.05
+"""Of packets that were more than a millisecond late: as of the hosts' samples."""
 
 STRICT_S = 0.001
 """Never asked to be better than this: the emulator's own measure of late."""
@@ -53,20 +57,30 @@ HOSTS_STRICT_S = 0.1
 """Recorders are never asked to be better than this."""
 
 
+Minds = Literal["delays", "rates", "losses"]
+"""What senders go by: delays, their own rate beside losses, losses alone."""
+
+
+def worst_s(rtt_s: float, minds: Minds) -> float:
+    """Give how late a packet may be where senders mind this."""
+    if minds == "losses":
+        return max(WORST_BY_LOSS_S, WORST_SHARE_OF_RTT * rtt_s)
+    if minds == "rates":
+        return max(STRICT_S, WORST_SHARE_OF_RTT * rtt_s)
+    return min(max(HYSTART_LEAST_S, HYSTART_SHARE_OF_RTT * rtt_s), HYSTART_MOST_S)
+
+
 def kept_up(
-    spec: LinkSpec, counters: LinkCounters, path_rtt_s: float = 0.0, *, by_loss: bool = False
+    spec: LinkSpec, counters: LinkCounters, path_rtt_s: float = 0.0, *, minds: Minds = "delays"
 ) -> bool:
     """Say whether a link's packets were on time.
 
-    path_rtt_s: of the shortest path across it; by_loss: no sender goes by delays.
+    path_rtt_s: of the shortest path across it; minds: what the senders do.
     """
-    rtt_s = max(spec.rtt_s, path_rtt_s)
-    worst_s = max(STRICT_S, WORST_SHARE_OF_RTT * rtt_s)
-    if by_loss:
-        worst_s = max(WORST_BY_LOSS_S, WORST_SHARE_BY_LOSS * rtt_s)
-    return counters.most_unread_s <= worst_s and all(
+    limit_s = worst_s(max(spec.rtt_s, path_rtt_s), minds)
+    return counters.most_unread_s <= limit_s and all(
         way.device_drops == 0
-        and way.most_lateness_s <= worst_s
+        and way.most_lateness_s <= limit_s
         and way.mean_lateness_s <= MEAN_LATENESS_S
         and way.late_packets <= max(LATE_FEW, LATE_SHARE * way.packets_out)
         for way in (counters.forward, counters.backward)

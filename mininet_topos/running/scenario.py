@@ -19,7 +19,7 @@ from ..errors import ExperimentError
 from ..experiments.outcome import Outcome
 from ..experiments.spec import Calculation, Point, Scenario
 from ..links import LinkSpec
-from .lateness import hosts_kept_up, kept_up
+from .lateness import Minds, hosts_kept_up, kept_up
 from .programs import Place, Program, program_for
 from .records import MOST_ROWS, Recorder, queue_rows
 
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from ..emulator.counters import LinkCounters
     from ..network import Host, Lab
 
-BY_LOSS = frozenset(congestion.ALGORITHMS) - {"xftp_rented"}
+BY_LOSS = (frozenset(congestion.ALGORITHMS) | {"reno"}) - {"xftp_rented"}
 """Algorithms that take no delay for congestion; xftp_rented sends by what it thinks of it."""
+
+BY_RATE = frozenset({"bbr"})
+"""Those that measure their rate, and no delay but the least one."""
 
 _POLL_S = 0.05
 _MOUNT_TIMEOUT_S = 20.0
@@ -63,12 +66,18 @@ def algorithms(scenario: Scenario) -> frozenset[str]:
     return frozenset(asked & set(congestion.ALGORITHMS))
 
 
-def goes_by_loss(scenario: Scenario) -> bool:
-    """Say whether all senders' windows change by acknowledgments and losses only, as of old.
+def senders_mind(scenario: Scenario) -> Minds:
+    """Say what the windows of a scenario's senders change by.
 
-    Those that use the smoothed RTT as a factor do not mind a single late packet either.
+    Those that use the smoothed RTT as a factor do not mind a single late packet.
     """
-    return all(flow.sockets.congestion in BY_LOSS for flow in scenario.flows)
+    usual = getattr(scenario.tcp, "congestion_control", None)
+    used = {flow.sockets.congestion or usual for flow in scenario.flows}
+    if any(flow.sockets.rate_bps for flow in scenario.flows):
+        used.add("xftp_rented")  # what --rate takes where it is loaded
+    if used <= BY_LOSS:
+        return "losses"
+    return "rates" if used <= BY_LOSS | BY_RATE else "delays"
 
 
 def _run(scenario: Scenario, seed: int) -> Outcome:
@@ -173,9 +182,9 @@ def _in_time(
     lab: Lab, counters: Mapping[str, LinkCounters], hosts_late_s: float, scenario: Scenario
 ) -> bool:
     specs = {name: link.spec for name, link in lab.links.items()}
-    path_rtt_s, by_loss = scenario.path_rtt_s, goes_by_loss(scenario)
+    path_rtt_s, minds = scenario.path_rtt_s, senders_mind(scenario)
     return hosts_kept_up(hosts_late_s, specs.values(), path_rtt_s) and all(
-        kept_up(specs[name], each, path_rtt_s, by_loss=by_loss) for name, each in counters.items()
+        kept_up(specs[name], each, path_rtt_s, minds=minds) for name, each in counters.items()
     )
 
 

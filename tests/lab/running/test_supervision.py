@@ -13,8 +13,9 @@ from mininet_topos.errors import ExperimentError
 from mininet_topos.experiments.flows import Bulk, Sockets
 from mininet_topos.experiments.spec import Scenario
 from mininet_topos.link_presets import hts_geo, leo
-from mininet_topos.running.lateness import hosts_kept_up, kept_up, worst
-from mininet_topos.running.scenario import _supervise, goes_by_loss, link_spec
+from mininet_topos.running.lateness import Minds, hosts_kept_up, kept_up, worst
+from mininet_topos.running.scenario import _supervise, link_spec, senders_mind
+from mininet_topos.tcp_settings import TcpSettings
 
 
 class Fake:
@@ -78,18 +79,18 @@ def counters(unread_s: float = 0.0, **more: Any) -> LinkCounters:
     ("spec", "late", "good"),
     [
         (hts_geo(), {}, True),
-        (hts_geo(), {"most_lateness_s": 0.029}, True),  # 5% of 600 ms are 30
-        (hts_geo(), {"most_lateness_s": 0.031}, False),
-        (leo(), {"most_lateness_s": 0.0019}, True),  # of 40 ms: 2
-        (leo(), {"most_lateness_s": 0.003}, False),
+        (hts_geo(), {"most_lateness_s": 0.0159}, True),  # an eighth of 600 ms is more than 16
+        (hts_geo(), {"most_lateness_s": 0.0161}, False),
+        (leo(), {"most_lateness_s": 0.0049}, True),  # of 40 ms: 5
+        (leo(), {"most_lateness_s": 0.0051}, False),
         (hts_geo(), {"mean_lateness_s": 0.0006}, False),
         (hts_geo(), {"device_drops": 1}, False),
-        (hts_geo(), {"late_packets": 20, "packets_out": 2000}, True),
-        (hts_geo(), {"late_packets": 21, "packets_out": 2000}, False),
+        (hts_geo(), {"late_packets": 100, "packets_out": 2000}, True),
+        (hts_geo(), {"late_packets": 101, "packets_out": 2000}, False),
         (hts_geo(), {"late_packets": 10, "packets_out": 200}, True),  # few in any case
         (hts_geo(), {"late_packets": 11, "packets_out": 200}, False),
-        (hts_geo(), {"unread_s": 0.029}, True),
-        (hts_geo(), {"unread_s": 0.031}, False),
+        (hts_geo(), {"unread_s": 0.0159}, True),
+        (hts_geo(), {"unread_s": 0.0161}, False),
     ],
 )
 def test_lateness_is_judged_by_the_round_trip_time(
@@ -98,40 +99,64 @@ def test_lateness_is_judged_by_the_round_trip_time(
     assert kept_up(spec, counters(**late)) is good
 
 
-def test_where_no_sender_goes_by_delays_a_pause_may_be_longer() -> None:
-    late = counters(most_lateness_s=0.119)  # 20% of 600 ms are 120
-    assert not kept_up(hts_geo(), late)
-    assert kept_up(hts_geo(), late, by_loss=True)
-    assert not kept_up(hts_geo(), counters(most_lateness_s=0.121), by_loss=True)
-    assert kept_up(leo(), counters(most_lateness_s=0.099), by_loss=True)  # half a time-out
-    assert not kept_up(leo(), counters(most_lateness_s=0.101), by_loss=True)
+@pytest.mark.parametrize(
+    ("spec", "minds", "limit_s"),
+    [
+        (hts_geo(), "losses", 0.12),  # a fifth of 600 ms
+        (hts_geo(), "rates", 0.12),
+        (leo(), "losses", 0.1),  # half a time-out
+        (leo(), "rates", 0.008),
+    ],
+)
+def test_where_no_sender_minds_delays_a_pause_may_be_longer(
+    spec: Any, minds: Minds, limit_s: float
+) -> None:
+    assert not kept_up(spec, counters(most_lateness_s=0.99 * limit_s))
+    assert kept_up(spec, counters(most_lateness_s=0.99 * limit_s), minds=minds)
+    assert not kept_up(spec, counters(most_lateness_s=1.01 * limit_s), minds=minds)
 
 
 @pytest.mark.parametrize(
-    ("algorithms", "by_loss"),
+    ("algorithms", "minds"),
     [
-        (("xftp_reno97",), True),
-        (("xftp_reno97", "xftp_crate"), True),
-        (("xftp_reno97", "cubic"), False),
-        (("xftp_rented",), False),
-        (("",), False),
+        (("xftp_reno97",), "losses"),
+        (("xftp_reno97", "xftp_crate"), "losses"),
+        (("xftp_reno97", "bbr"), "rates"),
+        (("xftp_reno97", "cubic"), "delays"),
+        (("xftp_rented",), "delays"),
+        (("",), "delays"),
     ],
 )
-def test_what_goes_by_losses_is_known_by_its_algorithm(
-    algorithms: tuple[str, ...], by_loss: bool
+def test_what_senders_mind_is_known_by_their_algorithms(
+    algorithms: tuple[str, ...], minds: Minds
 ) -> None:
     flows = tuple(
         Bulk(name=f"b{number}", size_bytes=1, sockets=Sockets(congestion=name))
         for number, name in enumerate(algorithms)
     )
-    assert goes_by_loss(Scenario(topology="leo", flows=flows, seconds=1)) is by_loss
+    assert senders_mind(Scenario(topology="leo", flows=flows, seconds=1)) == minds
+
+
+@pytest.mark.parametrize(
+    ("usual", "rate_bps", "minds"),
+    [
+        ("reno", None, "losses"),
+        ("bbr", None, "rates"),
+        ("cubic", None, "delays"),
+        ("bbr", 1e6, "delays"),
+    ],
+)
+def test_a_host_has_its_usual_algorithm(usual: str, rate_bps: float | None, minds: Minds) -> None:
+    flow = Bulk(name="b", size_bytes=1, sockets=Sockets(rate_bps=rate_bps))
+    tcp = TcpSettings(congestion_control=usual)
+    assert senders_mind(Scenario(topology="leo", flows=(flow,), seconds=1, tcp=tcp)) == minds
 
 
 def test_lateness_is_judged_by_the_path_where_that_is_longer() -> None:
     late = counters(most_lateness_s=0.014)
     assert not kept_up(leo(), late)
-    assert kept_up(leo(), late, path_rtt_s=0.3)  # 5% are 15 ms
-    assert not kept_up(leo(), late, path_rtt_s=0.2)
+    assert kept_up(leo(), late, path_rtt_s=0.12)  # an eighth of it are 15 ms
+    assert not kept_up(leo(), late, path_rtt_s=0.1)
 
 
 @pytest.mark.parametrize(
