@@ -81,6 +81,13 @@ def list_command(names: Sequence[str]) -> None:
     is_flag=True,
     help="Only what the results lack: runs that failed, were late or were not begun.",
 )
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="WORD",
+    help="Only series that have WORD in their names, such as bbr; other results stay. May be "
+    "repeated.",
+)
 @_directory
 def run_command(
     names: Sequence[str],
@@ -89,6 +96,7 @@ def run_command(
     seed: int,
     at_once: int | None,
     missing: bool,
+    only: tuple[str, ...],
     directory: Path,
 ) -> int:
     """Run rows by NAME, such as A2; a letter is a whole chapter, `all` everything."""
@@ -100,6 +108,7 @@ def run_command(
         seed=seed,
         at_once=at_once,
         missing=missing,
+        only=only,
     )
     try:
         check_plan(plan)

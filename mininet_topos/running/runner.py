@@ -74,6 +74,14 @@ class Plan:
     missing: bool = False
     """Only runs that the directory has no usable outcome of: failed, late, interrupted, new."""
 
+    only: tuple[str, ...] = ()
+    """Only runs of series that have one of these words in their names; empty: all."""
+
+    def asks_for(self, job: Job) -> bool:
+        """Tell whether a run is of a series that is to be run."""
+        name = job.series.lower()
+        return not self.only or any(word.lower() in name for word in self.only)
+
     def jobs(self) -> list[Job]:
         """Give every run of every experiment."""
         return [
@@ -86,7 +94,7 @@ class Plan:
     def wanted(self) -> list[Job]:
         """Give the runs that are to be done now. Raises ResultsError."""
         usable = kept(self) if self.missing else {}
-        return [job for job in self.jobs() if _key(job) not in usable]
+        return [job for job in self.jobs() if self.asks_for(job) and _key(job) not in usable]
 
     def capacity(self) -> Capacity[Job]:
         """Give what may run side by side on this machine."""
@@ -169,17 +177,20 @@ class Run:
 
     def _jobs(self) -> list[Job]:
         """Give what is to be run; what is kept is taken into the outcomes."""
-        usable = kept(self.plan) if self.plan.missing else {}
+        plan = self.plan
+        usable = kept(plan) if plan.missing or plan.only else {}
         waiting, sizes = [], dict[str, int]()
-        for job in self.plan.jobs():
-            name = job.order.experiment
+        for job in plan.jobs():
+            name, is_asked_for = job.order.experiment, plan.asks_for(job)
             place = sizes.get(name, 0)
             sizes[name] = place + 1
-            if (outcome := usable.get(_key(job))) is not None:
+            outcome = usable.get(_key(job))
+            if outcome is not None and (plan.missing or not is_asked_for):
                 self.outcomes.setdefault(name, {})[place] = outcome
                 continue
-            waiting.append(job)
-            self._places[job] = (name, place)
+            if is_asked_for:
+                waiting.append(job)
+                self._places[job] = (name, place)
             self._left[name] = self._left.get(name, 0) + 1
         return waiting
 
@@ -204,13 +215,15 @@ class Run:
         return None
 
     def _write_incomplete(self) -> None:
-        """After Ctrl-C: keep what is whole of experiments that were begun and have no result.
+        """After Ctrl-C, or where only some series were asked for: keep what there is.
 
-        With --missing that is more than they had.
+        Of rows that have a result already only with --missing or --only: it is more than they had.
         """
-        for name, left in self._left.items():
+        begun = {name for name, _ in self._places.values()}
+        for name in begun:
+            left = self._left[name]
             path = self.plan.directory / f"{name}.json"
-            fresh = self.plan.missing or not path.exists()
+            fresh = self.plan.missing or self.plan.only or not path.exists()
             if left and self.outcomes.get(name) and fresh:
                 self._write(name, complete=False)
 
@@ -366,3 +379,5 @@ def check_plan(plan: Plan) -> None:
         raise ExperimentError(f"{plan.repeats} repeats are none: give 1 or more")
     if plan.at_once is not None and plan.at_once < 1:
         raise ExperimentError(f"{plan.at_once} runs at once are none: give 1 or more")
+    if not any(plan.asks_for(job) for job in plan.jobs()):
+        raise ExperimentError(f"no series has {' or '.join(plan.only)} in its name")

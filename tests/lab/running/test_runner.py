@@ -172,6 +172,35 @@ def test_an_interrupted_search_for_the_missing_loses_nothing(
     assert {1, 12} <= usable
 
 
+def test_only_some_series_are_run_and_the_others_stay(
+    tmp_path: Path, made_up: Callable[[Callable[[Job], Outcome]], None]
+) -> None:
+    """B1 has Reno and XFTP."""
+    made_up(lambda job: outcome_of(job, values={"run": 1.0}))
+    only = replace(plan(tmp_path, "B1"), only=("xft", "nobody's"))
+    assert {job.series for job in only.wanted()} == {"XFTP"}
+    Run(only, Notes()).execute()
+    written = results.read(tmp_path / "B1.json")
+    assert {each.series for each in written.outcomes} == {"XFTP"}
+    assert not written.complete
+
+    made_up(lambda job: outcome_of(job, values={"run": 2.0}))
+    Run(replace(only, only=("reno",)), Notes()).execute()
+    written = results.read(tmp_path / "B1.json")
+    assert {(each.series, each.values["run"]) for each in written.outcomes} == {
+        ("XFTP", 1.0),
+        ("Reno", 2.0),
+    }
+    Run(replace(only, missing=True), Notes()).execute()
+    written = results.read(tmp_path / "B1.json")
+    assert {each.values["run"] for each in written.outcomes if each.series == "XFTP"} == {1.0}
+
+
+def test_a_word_that_no_series_has(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="no series has nonsense in its name"):
+        check_plan(replace(plan(tmp_path), only=("nonsense",)))
+
+
 def test_a_worker_that_dies_is_a_failed_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
