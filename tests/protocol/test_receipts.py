@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from xftp.errors import PeerError
-from xftp.protocol.receipts import ALL_HELD, ReceiptReader, format_receipt
+from xftp.protocol.receipts import ALL_HELD, ReceiptReader, Reminders, format_receipt
 
 
 @given(st.lists(st.integers(0, 2**40)), st.integers(1, 20), st.booleans())
@@ -30,3 +32,38 @@ def test_impossible_receipts_are_an_error(counts: list[int]) -> None:
     reader = ReceiptReader()
     with pytest.raises(PeerError, match="a receipt for"):
         reader.feed(b"".join(map(format_receipt, counts)), 10)
+
+
+def due_at(arrivals: set[int], looks: int = 100, rtt_s: float = 0.04) -> list[int]:
+    """Give the looks, ten a second, at which to tell again; arrivals: those behind an arrival."""
+    reminders, heard_at, due = Reminders(), 0.0, []
+    for look in range(looks):
+        if look in arrivals:
+            heard_at = look / 10 - 0.01
+        if reminders.are_due(look / 10, heard_at, rtt_s):
+            due.append(look)
+    return due
+
+
+def test_receipts_are_told_again_when_a_steady_flow_stops() -> None:
+    due = due_at(set(range(20)), 200)
+    assert due[:3] == [20, 21, 22], "at once: the outage may be short"
+    gaps = [later - before for before, later in pairwise(due)]
+    assert gaps == sorted(gaps), "and ever less often"
+    assert all(gap <= 1 + (look - 19) / 4 + 1 for gap, look in zip(gaps, due[1:], strict=True))
+    assert len(due) < 25
+
+
+def test_not_more_than_twice_in_a_round_trip() -> None:
+    due = due_at(set(range(20)), 60, rtt_s=2.0)
+    assert min(later - before for before, later in pairwise(due)) >= 10
+
+
+@pytest.mark.parametrize("every", [2, 3, 8])
+def test_a_flow_with_pauses_is_not_reminded(every: int) -> None:
+    """They would cost as much as it brings."""
+    assert due_at(set(range(0, 400, every)), 400) == []
+
+
+def test_silence_from_the_beginning() -> None:
+    assert due_at({0}) == []

@@ -22,6 +22,45 @@ def format_receipt(count: int) -> bytes:
     return count.to_bytes(RECEIPT_BYTES, "big")
 
 
+STEADY_SHARE = 0.75
+"""Of the last looks, those at which something had come: less, and silence is nothing unusual."""
+
+REMIND_RTTS = 0.5
+REMIND_SHARE = 0.25
+"""Between two reminders: so many round-trip times, and this share of the silence so far."""
+
+_LOOKS = 8
+
+
+class Reminders:
+    """When receipts are told again: while nothing comes any more, though it came steadily.
+
+    After an outage they are the first that the sender hears. In the loss state of TCP any segment
+    of the peer's lets Linux send again what its window takes; otherwise it waits for its doubled
+    time-out, as long again as the outage was, and longer.
+    """
+
+    def __init__(self) -> None:
+        self._steadiness = 0.0
+        self._reminds = False
+        self._looked_at = self._told_at = 0.0
+
+    def are_due(self, now: float, heard_at: float, rtt_s: float) -> bool:
+        """Look, at intervals, whether to tell again. heard_at: when something came last."""
+        came = heard_at >= self._looked_at
+        self._looked_at = now
+        self._steadiness += (came - self._steadiness) / _LOOKS
+        if came:
+            self._told_at = heard_at
+            self._reminds = self._steadiness > STEADY_SHARE
+            return False
+        pause_s = max(REMIND_RTTS * rtt_s, REMIND_SHARE * (now - heard_at))
+        if not self._reminds or now - self._told_at < pause_s:
+            return False
+        self._told_at = now
+        return True
+
+
 class ReceiptReader:
     """Reads the receipts of one connection, however they are cut up on the way."""
 

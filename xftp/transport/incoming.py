@@ -22,15 +22,16 @@ class Incoming:
         self._told_at = 0.0
         self._to_tell = b""
 
-    def tell(self, now: float, *, all_held: bool) -> None:
+    def tell(self, now: float, *, all_held: bool, again: bool = False) -> None:
         """Tell the sender what arrived, twice in a round trip at most, or that it was all.
 
-        Raises OSError if the connection is broken.
+        again: even if that has been told. Raises OSError if the connection is broken.
         """
         received = ALL_HELD if all_held else self.connection.bytes_received
-        if not self._to_tell and received > self._told:
+        if not self._to_tell and (again or received > self._told):
             state = self.connection.state()
-            if not all_held and now - self._told_at < RECEIPT_RTTS * (state.rtt_s if state else 0):
+            pause_s = RECEIPT_RTTS * (state.rtt_s if state else 0)
+            if not (all_held or again) and now - self._told_at < pause_s:
                 return
             self._told, self._told_at = received, now
             self._to_tell = format_receipt(received)

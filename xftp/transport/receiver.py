@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 
 from xftp.errors import RecordError, TransferAborted
+from xftp.protocol.receipts import Reminders
 from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES, IncomingBatch, Run, parse_short
 from xftp.protocol.recordset import RecordSet
 
@@ -63,6 +64,7 @@ class RecordReceiver(LastingTransfer):
         self._starved: list[Incoming] = []
         self._grace_running = False
         self._grace_over = False
+        self._reminders = Reminders()
         self._checkpoints = Checkpoints(self._loop.time())
         self._read_bytes = BATCH_RECORDS * RECORD_BYTES
         if limit is not None:
@@ -232,20 +234,21 @@ class RecordReceiver(LastingTransfer):
         has_begun = any(each.rest for each in self._incoming if each.connection is connection)
         return has_begun or connection.unacknowledged() > 0
 
-    def _tell_all(self) -> None:
-        """Tell on every connection what arrived over it."""
+    def _tell_all(self, *, again: bool = False) -> None:
+        """Tell on every connection what arrived over it; again: even if that was told."""
         now = self._loop.time()
         for incoming in self._incoming:
             # A broken one is found out where it is read: what it brought comes first.
             with contextlib.suppress(OSError):
-                incoming.tell(now, all_held=self.is_whole)
+                incoming.tell(now, all_held=self.is_whole, again=again)
 
     def _look(self) -> None:
         if not self.lasts:
             return
         reading = [each.connection for each in self._incoming]
-        self._tell_all()
-        idle_limit_s = self._channel.endurance.idle_limit_s(longest_rtt_s(reading))
+        rtt_s = longest_rtt_s(reading)
+        self._tell_all(again=self._reminders.are_due(self._loop.time(), self._moved_at, rtt_s))
+        idle_limit_s = self._channel.endurance.idle_limit_s(rtt_s)
         if any(each not in self._reading for each in reading):
             self._moved_at = self._loop.time()  # it is this side that does not want more now
         elif self._loop.time() - self._moved_at > idle_limit_s and not self.is_whole:
