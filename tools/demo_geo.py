@@ -115,7 +115,7 @@ def fetched(lab: Lab, scratch: Path, console: Console) -> Iterator[tuple[Way, Fl
             link = lab.links[LINK]
             if not kept_up(link.spec, link.counters()):
                 how = worst({LINK: link.counters().to_json()})
-                progress.console.print(f"The machine is busy: packets left the link {how}.")
+                progress.console.print(f"The machine is busy: {how}.")
 
 
 def fetch(lab: Lab, program: Program, carried: Callable[[int, str], None]) -> FlowOutcome:
