@@ -22,13 +22,11 @@ DATA = os.urandom(4_500_001)
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    path = tmp_path / "root"
-    path.mkdir()
-    (path / "a").write_bytes(DATA)
-    (path / "d").mkdir()
-    (path / "d" / "b").write_bytes(DATA[::-1])
-    return path
+def root(root: Path) -> Path:
+    (root / "a").write_bytes(DATA)
+    (root / "d").mkdir()
+    (root / "d" / "b").write_bytes(DATA[::-1])
+    return root
 
 
 class Log:

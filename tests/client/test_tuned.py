@@ -21,11 +21,9 @@ from .tuning_fakes import ASKED, DATA, WIRE, FakeTuner, Maker
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    path = tmp_path / "root"
-    path.mkdir()
-    (path / "there").write_bytes(DATA)
-    return path
+def root(root: Path) -> Path:
+    (root / "there").write_bytes(DATA)
+    return root
 
 
 @contextlib.asynccontextmanager

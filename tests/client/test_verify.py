@@ -54,19 +54,15 @@ CONTENT = marked()
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    path = tmp_path / "root"
-    path.mkdir()
-    (path / "file").write_bytes(CONTENT)
-    return path
+def root(root: Path) -> Path:
+    (root / "file").write_bytes(CONTENT)
+    return root
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
-    path = tmp_path / "here"
-    path.mkdir()
-    (path / "source").write_bytes(CONTENT)
-    return path
+def here(here: Path) -> Path:
+    (here / "source").write_bytes(CONTENT)
+    return here
 
 
 @pytest.fixture

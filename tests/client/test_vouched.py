@@ -22,11 +22,9 @@ WAIT_S = 20.0
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    path = tmp_path / "root"
-    path.mkdir()
-    (path / "file").write_bytes(CONTENT)
-    return path
+def root(root: Path) -> Path:
+    (root / "file").write_bytes(CONTENT)
+    return root
 
 
 @pytest.fixture

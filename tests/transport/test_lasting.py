@@ -110,18 +110,24 @@ ROLES = pytest.mark.parametrize(
 )
 
 
+def reset_first(count: int) -> Fault:
+    """Reset the first of `count` connections when it has moved a quarter of its share."""
+
+    def fault(_: Proxy, pair: Pair) -> None:
+        if pair.number == 0 and pair.moved > SIZE / count / 4:
+            pair.reset()
+
+    return fault
+
+
 @COUNTS
 @ROLES
 async def test_one_connection_is_reset(
     tmp_path: Path, count: int, sender_dials: bool, server_sends: bool
 ) -> None:
-    def fault(_: Proxy, pair: Pair) -> None:
-        if pair.number == 0 and pair.moved > SIZE / count / 4:
-            pair.reset()
-
     before = descriptors()
     ended = await transfer(
-        tmp_path, count, fault, sender_dials=sender_dials, server_sends=server_sends
+        tmp_path, count, reset_first(count), sender_dials=sender_dials, server_sends=server_sends
     )
     assert ended.sender.lost_connections >= 1
     assert ended.sender.report().lost_connections == ended.sender.lost_connections

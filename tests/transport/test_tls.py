@@ -18,7 +18,7 @@ from xftp.transport.tls import TLS_RECORD_BYTES
 
 from .proxy import Pair, Proxy, proxied
 from .support import HOST, partial
-from .test_lasting import COUNTS, ROLES, SIZE, descriptors, nothing_is_left, transfer
+from .test_lasting import COUNTS, ROLES, descriptors, nothing_is_left, reset_first, transfer
 from .tls_support import (
     DATA,
     EITHER_VERSION,
@@ -115,15 +115,11 @@ async def test_with_a_limited_rate(tmp_path: Path, sender_is_limited: bool, plai
 async def test_lost_connections_are_replaced(
     tmp_path: Path, count: int, sender_dials: bool, server_sends: bool
 ) -> None:
-    def fault(_: Proxy, pair: Pair) -> None:
-        if pair.number == 0 and pair.moved > SIZE / count / 4:
-            pair.reset()
-
     before = descriptors()
     ended = await transfer(
         tmp_path,
         count,
-        fault,
+        reset_first(count),
         sender_dials=sender_dials,
         server_sends=server_sends,
         tls=both_sides(),

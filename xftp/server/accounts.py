@@ -9,9 +9,8 @@ import aioftp
 
 from xftp.transport.ratelimit import RateLimit
 
-from . import pam
 from .guessing import FairQueue
-from .pam import is_accepted
+from .pam import DEFAULT_SERVICE, THREADS, is_accepted
 from .passwords import hash_password, is_right, nobodys_hash
 from .permissions import Permission
 from .settings import Account
@@ -45,11 +44,11 @@ class User(aioftp.User):
 class Accounts(aioftp.AbstractUserManager):
     """Knows the accounts by name; a name that does not exist looks like one with a password."""
 
-    def __init__(self, accounts: Iterable[Account], pam_service: str = pam.DEFAULT_SERVICE) -> None:
+    def __init__(self, accounts: Iterable[Account], pam_service: str = DEFAULT_SERVICE) -> None:
         super().__init__()
         self._pam_service = pam_service
         self._queue = FairQueue()
-        self._pam_queue = FairQueue(threads=pam.THREADS)
+        self._pam_queue = FairQueue(threads=THREADS)
         self._sessions: Counter[str] = Counter()
         self._users: dict[str, User] = {}
         self.replace(accounts)

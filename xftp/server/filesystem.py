@@ -299,7 +299,7 @@ class Filesystem:
                 os.close(descriptor)
 
     def _at_once(self, directories: list[int], path: str, follow: bool) -> tuple[int, str] | None:
-        """As `_walk`, by the kernel; None if that has to be asked."""
+        """As `_walk`, by the kernel; None if the path has to be walked."""
         *above, name = _parts(path) or [""]
         if not above or len(above) >= _MAX_DEPTH:
             return None
