@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import RawClient, raw_session
 from xftp.server import Server
+from xftp.server.commands.hashes import hash_file
 from xftp.transport.hashing import FileHash
 
 from .support import HOST, codes, dial, extended_port, pattern, until
@@ -38,6 +39,15 @@ async def begun(client: RawClient, *commands: str) -> int:
     return extended_port(reply.text)
 
 
+async def all_is_read(client: RawClient) -> None:
+    """Wait until the server has seen every command; STAT is answered before its turn."""
+    assert (await client.command("STAT")).code == 211
+
+
+def is_hashing() -> bool:
+    return any(task.get_coro().__name__ == hash_file.__name__ for task in asyncio.all_tasks())
+
+
 async def test_the_hash_comes_before_the_end_of_the_download(session: RawClient) -> None:
     port = await begun(session)
     reply = await session.command("HASB file")
@@ -59,7 +69,8 @@ async def test_it_may_come_together_with_the_download(session: RawClient) -> Non
 async def test_what_fails_is_told_in_its_turn(session: RawClient) -> None:
     port = await begun(session)
     session.send("HASB missing", "NOOP")
-    await asyncio.sleep(0.1)
+    await all_is_read(session)
+    await until(lambda: not is_hashing())
     assert await (await dial(port)).read() == CONTENT
     assert await codes(session, 3) == [226, 550, 200]
 
@@ -73,7 +84,7 @@ async def test_nothing_that_waits_before_it_is_overtaken(
 ) -> None:
     port = await begun(session)
     session.send(before, "HASB file")
-    await asyncio.sleep(0.1)
+    await all_is_read(session)
     assert await (await dial(port)).read() == CONTENT
     assert await codes(session, 3) == [*expected, 213]
 
@@ -81,7 +92,7 @@ async def test_nothing_that_waits_before_it_is_overtaken(
 async def test_the_range_of_a_download_is_not_taken_for_its_own(session: RawClient) -> None:
     port = await begun(session, "RANG 10 49")
     session.send("HASB file")
-    await asyncio.sleep(0.1)
+    await all_is_read(session)
     assert await (await dial(port)).read() == CONTENT[10:50]
     assert await codes(session, 1) == [226]
     assert DIGEST in (await session.reply()).text
@@ -91,7 +102,7 @@ async def test_not_beside_an_upload(session: RawClient) -> None:
     port = extended_port((await session.command("EPSV")).text)
     assert (await session.command("STOR new")).code == 150
     session.send("HASB new")
-    await asyncio.sleep(0.1)
+    await all_is_read(session)
     await (await dial(port)).finish(b"new")
     assert await codes(session, 1) == [226]
     assert hashlib.sha256(b"new").hexdigest() in (await session.reply()).text
@@ -126,11 +137,10 @@ async def test_a_session_that_is_lost_ends_it(
     await begun(client)
     client.send("HASB long")
     await until(lambda: len(slices) > 1)
+    assert is_hashing()
     await client.close()
     await until(lambda: server.session_count == 1)
-    seen = len(slices)
-    await asyncio.sleep(0.2)
-    assert len(slices) == seen
+    assert not is_hashing()
 
 
 def _long(path: Path) -> None:
