@@ -13,6 +13,8 @@ from pathlib import Path
 from bench.cases import Case, Direction, Move
 from bench.peers import HOST, Place, Server, find
 from bench.processes import BenchError, Usage, measure
+from mininet_topos.errors import MissingToolError
+from mininet_topos.running.bytecode import compile_programs
 
 CHUNK_BYTES = 1 << 20
 TRIAL_BYTES = 8 << 20
@@ -33,6 +35,10 @@ class Results:
 @contextlib.contextmanager
 def workplace(parent: Path, needed_bytes: int) -> Iterator[Place]:
     """Make a directory with what the servers need in it; remove it at the end."""
+    try:
+        compile_programs()
+    except MissingToolError as error:
+        raise BenchError(str(error)) from error
     free_bytes = min(shutil.disk_usage(parent).free, _available_memory_bytes(parent))
     if free_bytes < needed_bytes:
         raise BenchError(

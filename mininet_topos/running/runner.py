@@ -26,6 +26,7 @@ from ..experiments.outcome import Outcome
 from ..experiments.spec import SETUP_S, Experiment, Scenario
 from ..experiments.table import place
 from . import machine, results
+from .bytecode import compile_programs
 from .lateness import worst
 from .scenario import algorithms
 from .schedule import USABLE_SHARE, Capacity, makespan_s
@@ -142,6 +143,7 @@ class Run:
         """
         results.prepare(self.plan.directory)
         check_machine(self.plan.experiments)
+        compile_programs()
         with ExitStack() as stack:
             needed = _algorithms(self.plan)
             if needed:
