@@ -42,6 +42,7 @@ def options_of(settings: Settings, screen: Screen) -> Options:
         splits=settings.connections is not None,
         tls=tls_of(settings),
         passive=settings.passive,
+        meets=settings.meets,
         assume_xftpd=settings.assume_xftpd,
         memory=None if settings.no_memory else _memory(screen),
         family=settings.family,

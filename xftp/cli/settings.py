@@ -42,6 +42,9 @@ class Settings:
     passive: bool = True
     """Connect to the server for data."""
 
+    meets: bool = True
+    """Let the server connect too, where that may be faster: nobody said who shall."""
+
     assume_xftpd: bool = False
     """The server is one of our own kind: send the first commands before its greeting."""
 
@@ -125,8 +128,9 @@ def session_options(command: Command) -> Command:
         ),
         click.option(
             "--active/--passive",
-            default=False,
-            help="Who opens data connections: the server, or this side (default).",
+            default=None,
+            help="Who opens data connections: the server, or this side. By default this side, and "
+            "on a long path to xftpd both, whichever gets through first.",
         ),
         click.option("-4", "only_ipv4", is_flag=True, help="Use IPv4 only."),
         click.option("-6", "only_ipv6", is_flag=True, help="Use IPv6 only."),
@@ -314,8 +318,8 @@ def settings_from(values: dict[str, Any]) -> Settings:
         for name in Settings.__dataclass_fields__
         if (value := values.pop(name, None)) is not None
     }
-    if "active" in values:
-        chosen["passive"] = not values.pop("active")
+    if (active := values.pop("active", None)) is not None:
+        chosen["passive"], chosen["meets"] = not active, False
     settings = Settings(**chosen)
     if settings.verbose and settings.quiet:
         raise click.UsageError("--verbose and --quiet contradict each other")

@@ -67,6 +67,8 @@ class Dialogue:
         self.control = control
         self.options = options
         self.passive = options.passive
+        self.meets = options.passive and options.meets
+        """Whether servers of our own kind may dial beside this side."""
         self.asked = options.connections
         """Data connections that the user asked for."""
         self.auto = options.auto

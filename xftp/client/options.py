@@ -79,6 +79,10 @@ class Options:
     passive: bool = True
     """Connect to the server for data (MPSV, EPSV, PASV); False lets the server connect."""
 
+    meets: bool = True
+    """Whether, if `passive`, a server of our own kind may dial too where the path is long: where it
+    gets through, a download begins a round trip sooner."""
+
     tls: TlsOptions = field(default_factory=TlsOptions)
     """What is chosen of TLS; whether there is any is a matter of the URL too."""
 

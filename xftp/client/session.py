@@ -146,7 +146,7 @@ class Session(Connected):
 
     @passive.setter
     def passive(self, value: bool) -> None:
-        self._dialogue.passive = value
+        self._dialogue.passive, self._dialogue.meets = value, False
 
     @property
     def type(self) -> str:
@@ -237,7 +237,8 @@ class Session(Connected):
         options = replace(self.options, retries=0)
         other = await open_session(self.url, user=user, password=password, options=options)
         try:
-            other.passive = self.passive
+            other._dialogue.passive = self._dialogue.passive
+            other._dialogue.meets = self._dialogue.meets
             for verb, argument in self._walk:
                 await other._dialogue.demand(verb, argument)
         except BaseException:
