@@ -91,6 +91,10 @@ class Xftp(Flow):
     known: bool = False
     """--assume-xftpd: the client knows what the server is, and spares the greeting's round trip."""
 
+    strict: bool = True
+    """Whether a setting that is not granted is an error of the run: the transfer leaves only when
+    the grant is here. False where every round trip counts."""
+
     mirror: bool = False
     """The directory of the files by `xftp mirror`, not each by its name; without a report."""
 

@@ -80,6 +80,7 @@ def xftp(contender: str, link: Link, size_bytes: int, files: int = 1) -> Xftp:
         sockets=sockets,
         report=False,
         known=contender == KNOWN,
+        strict=False,
         mirror=files > 1,
     )
 

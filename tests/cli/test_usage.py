@@ -51,6 +51,8 @@ def test_bad_rates(value: str) -> None:
         (["mv", URL, "ftp://192.0.2.2/file"], "one server"),
         (["rm", "ftp://192.0.2.1/"], "names no file"),
         (["get", "--retries", "-1", URL], "--retries"),
+        (["get", "--listen-ports", "50000", URL], "no range of ports"),
+        (["get", "--listen-ports", "80-90", URL], "from 1024 to 65535"),
         (["fetch", URL], "No such command"),
         ([], "Missing command"),
     ],

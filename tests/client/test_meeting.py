@@ -113,6 +113,30 @@ async def test_many_files_at_once(
     assert met
 
 
+async def test_the_server_may_be_given_one_port(
+    server: Server,
+    root: Path,
+    tmp_path: Path,
+    met: list[MeetingChannel],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (root / "a").write_bytes(DATA)
+    free = PassiveChannel.listen(HOST, HOST)
+    port = free.endpoint.port
+    free.close()
+    named: list[Endpoint] = []
+
+    def noted(endpoints: list[Endpoint]) -> str:
+        named.extend(endpoints)
+        return format_mprt(endpoints)
+
+    monkeypatch.setattr(data, "format_mprt", noted)
+    await fetch(url_of(server), tmp_path / "a", listen_ports=(port,))
+    assert (tmp_path / "a").read_bytes() == DATA
+    assert {each.port for each in named} == {port}
+    assert met
+
+
 async def test_who_says_which_side_dials_gets_that(
     server: Server, root: Path, tmp_path: Path, met: list[MeetingChannel]
 ) -> None:

@@ -8,21 +8,9 @@ import click
 
 from xftp.server.proxies import Network
 
-from .params import Command, with_options
+from .params import Command, port_range, with_options
 
 DEFAULT_PORT = 2121
-
-
-def _port_range(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
-    """Read a range of ports: 50000-50100."""
-    if value is None:
-        return ()
-    first, dash, last = value.partition("-")
-    if not (dash and first.isdecimal() and last.isdecimal()):
-        raise click.BadParameter(f"{value!r} is no range of ports like 50000-50100", ctx, param)
-    if not 1024 <= int(first) <= int(last) <= 65535:
-        raise click.BadParameter(f"{value}: ports go from 1024 to 65535, the lower one first")
-    return tuple(range(int(first), int(last) + 1))
 
 
 def _ipv4(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -57,7 +45,7 @@ def network_options(command: Command) -> Command:
         click.option(
             "--passive-ports",
             metavar="FIRST-LAST",
-            callback=_port_range,
+            callback=port_range,
             help="Ports for data connections [default: any].",
         ),
         click.option(

@@ -29,6 +29,18 @@ def with_options(command: Command, *options: Callable[[Command], Command]) -> Co
     return command
 
 
+def port_range(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
+    """Read a range of ports: 50000-50100. Raises click.BadParameter."""
+    if value is None:
+        return ()
+    first, dash, last = value.partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal()):
+        raise click.BadParameter(f"{value!r} is no range of ports like 50000-50100", ctx, param)
+    if not 1024 <= int(first) <= int(last) <= 65535:
+        raise click.BadParameter(f"{value}: ports go from 1024 to 65535, the lower one first")
+    return tuple(range(int(first), int(last) + 1))
+
+
 def connection_count(_: click.Context, param: click.Parameter, text: str) -> int | None:
     """Read a number of data connections, None for "auto"; the limits are applied later and said.
 

@@ -43,6 +43,7 @@ def options_of(settings: Settings, screen: Screen) -> Options:
         tls=tls_of(settings),
         passive=settings.passive,
         meets=settings.meets,
+        listen_ports=settings.listen_ports,
         assume_xftpd=settings.assume_xftpd,
         memory=None if settings.no_memory else _memory(screen),
         family=settings.family,

@@ -19,6 +19,7 @@ from .params import (
     connection_count,
     initial_window,
     link_rate,
+    port_range,
     profile_name,
     rate,
     with_options,
@@ -44,6 +45,9 @@ class Settings:
 
     meets: bool = True
     """Let the server connect too, where that may be faster: nobody said who shall."""
+
+    listen_ports: tuple[int, ...] = ()
+    """Where the server may connect to; none: any free port."""
 
     assume_xftpd: bool = False
     """The server is one of our own kind: send the first commands before its greeting."""
@@ -131,6 +135,12 @@ def session_options(command: Command) -> Command:
             default=None,
             help="Who opens data connections: the server, or this side. By default this side, and "
             "on a long path to xftpd both, whichever gets through first.",
+        ),
+        click.option(
+            "--listen-ports",
+            metavar="FIRST-LAST",
+            callback=port_range,
+            help="Ports of this side where the server connects [default: any].",
         ),
         click.option("-4", "only_ipv4", is_flag=True, help="Use IPv4 only."),
         click.option("-6", "only_ipv6", is_flag=True, help="Use IPv6 only."),

@@ -326,8 +326,10 @@ def _listen(dialogue: Dialogue, tuned: Tuned, expected: int | None, limit: int) 
         expected=expected,
         limit=limit,
         tuning=tuned.own,
+        ports=dialogue.ports.candidates(),
         tls=_tls(dialogue),
     )
+    dialogue.ports.used(channel.endpoint.port)
     return _followed(dialogue, channel)
 
 

@@ -13,6 +13,7 @@ from xftp.errors import ArgumentError, ConnectError, PeerError, ReplyError
 from xftp.protocol.commands import Command
 from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS, MULT_KEYS, parse_feat, parse_mult_reply
 from xftp.protocol.replies import Reply
+from xftp.transport.ports import PassivePorts
 
 from .control import Answer, Control, SessionEnded
 from .flights import Pace, PipeliningError, check_replies, groups, patience_s
@@ -69,6 +70,8 @@ class Dialogue:
         self.passive = options.passive
         self.meets = options.passive and options.meets
         """Whether servers of our own kind may dial beside this side."""
+        self.ports = PassivePorts(options.listen_ports)
+        """Where this side listens if the server dials."""
         self.asked = options.connections
         """Data connections that the user asked for."""
         self.auto = options.auto

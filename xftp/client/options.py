@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -82,6 +82,9 @@ class Options:
     meets: bool = True
     """Whether, if `passive`, a server of our own kind may dial too where the path is long: where it
     gets through, a download begins a round trip sooner."""
+
+    listen_ports: Sequence[int] = ()
+    """Ports of this side where a server may connect to; none: any free one."""
 
     tls: TlsOptions = field(default_factory=TlsOptions)
     """What is chosen of TLS; whether there is any is a matter of the URL too."""

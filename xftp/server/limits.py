@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 from xftp.errors import XftpError
+from xftp.transport.ports import PassivePorts
 from xftp.transport.ratelimit import RateLimit
 
 from .guessing import address_block
-from .ports import PassivePorts
 from .storage import Usages
 from .threads import FairThreads
 from .watch import Watch

@@ -33,9 +33,9 @@ class XftpProgram(Program):
         for number, name in enumerate(self._names()):
             write_random(self.sources / name, self.flow.size_bytes, self.place.seed + number)
         host, root = (self.sender, self.sources) if self.gets else (self.receiver, self.targets)
-        first, last = self.data_ports
+        passive_ports, _ = self._ports()
         command = [find("xftpd"), "--root", str(root), "--host", host.ip]
-        command += ["--port", str(self.control_port), "--passive-ports", f"{first}-{last}"]
+        command += ["--port", str(self.control_port), "--passive-ports", passive_ports]
         command += ["--anonymous", "--writable", "-n", str(max(8, self.flow.connections))]
         command += ["--idle-timeout", "3600"]
         daemon = self.start(host, command, "xftpd")
@@ -48,7 +48,8 @@ class XftpProgram(Program):
         command += ["--json"] if self.flow.report else []
         command += ["-n", str(self.flow.connections or "auto")]
         command += ["--assume-xftpd"] if self.flow.known else []
-        command += _options(self.flow.sockets)
+        command += ["--listen-ports", self._ports()[1]]
+        command += _options(self.flow.sockets, strict=self.flow.strict)
         if self.flow.mirror:
             command += [url, str(self.targets)] if self.gets else [str(self.sources), url]
         elif self.gets:
@@ -93,6 +94,12 @@ class XftpProgram(Program):
                 f"{notices or 'xftp does not say why'}"
             )
 
+    def _ports(self) -> tuple[str, str]:
+        """Give the ports that the daemon listens on for data, and those of the client."""
+        first, last = self.data_ports
+        middle = (first + last) // 2
+        return f"{first}-{middle}", f"{middle + 1}-{last}"
+
     def _names(self) -> list[str]:
         return [f"file{number}" for number in range(self.flow.files)]
 
@@ -101,8 +108,8 @@ _MOST_REPORTS = 10
 """Reports of more files than that are not kept."""
 
 
-def _options(sockets: Sockets) -> list[str]:
-    """Give the settings as xftp's options; what is not granted is an error of the run.
+def _options(sockets: Sockets, *, strict: bool) -> list[str]:
+    """Give the settings as xftp's options; strict: what is not granted is an error of the run.
 
     Raises ExperimentError for settings that xftp has no option for.
     """
@@ -119,7 +126,8 @@ def _options(sockets: Sockets) -> list[str]:
     ):
         if value:
             options += [option, str(value)]
-    return [*options, "--strict-tuning"] if options and not sockets.profile else options
+    strict = strict and bool(options) and not sockets.profile
+    return [*options, "--strict-tuning"] if strict else options
 
 
 def _same(sent: Path, arrived: Path) -> bool:
