@@ -12,7 +12,6 @@ from xftp.protocol.addresses import Endpoint
 from xftp.transport.active import ActiveChannel
 from xftp.transport.connection import DataConnection
 from xftp.transport.meeting import MeetingChannel
-from xftp.transport.passive import PassiveChannel
 
 from .support import HOST, dial, listening
 
@@ -47,21 +46,18 @@ async def is_reset(sock: socket.socket) -> bool:
 
 
 async def pair(count: int = 2) -> tuple[MeetingChannel, MeetingChannel]:
-    """Give the two ends of connections that meet: the sender's and the receiver's."""
+    """Give the two ends of connections that meet: the sender's, which has chosen to dial and closed
+    its listener, and the receiver's."""
     theirs, ours = listening(count, count), listening(count, count)
     sender = MeetingChannel([dialling(*[ours.endpoint.port] * count), theirs], decides=True)
+    sender.replaces = True
     await sender.wait_for_first(TIMEOUT_S)
-    return sender, MeetingChannel([ours, dialling(*[theirs_port(theirs)] * count)], decides=False)
-
-
-def theirs_port(theirs: PassiveChannel) -> int:
-    """Give the port of a listener that may be closed already."""
-    return closed_port() if theirs.is_discarded else theirs.endpoint.port
+    return sender, MeetingChannel([ours, dialling(*[closed_port()] * count)], decides=False)
 
 
 async def test_the_sender_takes_the_first_way_and_the_receiver_follows() -> None:
     sender, receiver = await pair()
-    assert sender.dials is False  # nothing is replaced without an agreement
+    assert sender.dials, "it was sooner with dialling than anybody with its listener"
     sender.connections[0].say(b"x")
     await receiver.wait_for_first(TIMEOUT_S)
     assert await first_byte(receiver.connections[0]) == b"x"

@@ -32,7 +32,7 @@ class MeetingChannel(DataChannel):
         self._ways = list(ways)
         self._chosen: DataChannel | None = None
         self._decides = decides
-        self._listened_to: dict[DataConnection, Callable[[], None]] = {}
+        self._listened_to: set[DataConnection] = set()
         self._reset: set[DataConnection] = set()
         self._loop = asyncio.get_running_loop()
         for way in self._ways:
@@ -127,11 +127,11 @@ class MeetingChannel(DataChannel):
             else:
                 self._choose(way)
 
-        self._listened_to[connection] = heard
+        self._listened_to.add(connection)
         self._loop.add_reader(connection.sock, heard)
 
     def _stop_listening(self, connection: DataConnection) -> None:
-        del self._listened_to[connection]
+        self._listened_to.remove(connection)
         self._loop.remove_reader(connection.sock)
 
     def _listen_no_more(self) -> None:
