@@ -9,6 +9,7 @@ of a connection that carried something is the end, as in appendix B.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 
 from xftp.errors import TransferAborted
@@ -87,7 +88,7 @@ class LastingTransfer(Transfer):
     def _whole(self) -> None:
         """Note that every record has arrived; the transfer ends, unless the peer has to say so."""
         if self._whole_at is None:
-            self._whole_at = self._loop.time()
+            self._whole_at = time.monotonic()
             self.whole.set()
         if self._is_confirmed or not self.lasts or self.confirmation_timeout_s is None:
             self._done()

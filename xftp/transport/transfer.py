@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -59,7 +60,8 @@ class Transfer:
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[None] = self._loop.create_future()
         self._connections: list[DataConnection] = []
-        self._started_at = self._moved_at = self._loop.time()
+        self._moved_at = self._loop.time()
+        self._started_at = time.monotonic()
         self._jobs: set[asyncio.Future[Any]] = set()
         self._reading: dict[DataConnection, Callable[[], None]] = {}
         self._reading_on: set[DataConnection] = set()
@@ -83,12 +85,13 @@ class Transfer:
         """Move the file. Raises XftpError; then connections are reset, never closed politely."""
         try:
             await self._channel.wait_for_first(self.open_timeout_s)
-            self._started_at = self._moved_at = self._loop.time()
+            self._moved_at = self._loop.time()
+            self._started_at = time.monotonic()  # uvloop's clock has milliseconds only
             self._watch_for_stall()
             self._watch_connections()
             self._channel.subscribe(self._take_in, self._settled, self._make_room)
             await self._outcome
-            self.seconds = self._loop.time() - self._started_at
+            self.seconds = time.monotonic() - self._started_at
         except BaseException as error:
             self._stop()
             self._channel.close()
