@@ -8,17 +8,25 @@
  * (Marchese 2001, section 1, and the thesis on TCP-ADaLR, chapter 4, name the want).
  *
  * The law. full = rate x base RTT, base RTT the least seen; the connection sends at share x rate,
- * paced, with at most share x rate x (base RTT + slack) and three segments in flight: ACKs are
+ * paced, with at most share x rate x (base RTT + room) and three segments in flight: ACKs are
  * delayed, and machines make them wait. It begins with share 1 and the handshake's RTT, and then,
  * once per RTT, by the least RTT of the round:
- *   RTT near base, few losses       losses were errors: share grows by 1/8, to 1
- *   RTT grown, no loss              share shrinks by 1/8, to 1/4; below 1/4 one segment more
- *   RTT grown and loss, or more     congestion: share is halved, to 1/64 and four segments
- *   than one segment in eight lost
+ *   RTT within hold, few losses     losses were errors: share grows by 1/8, to 1
+ *   RTT near base, few losses       it is kept
+ *   RTT grown                       share shrinks by 1/8, to 1/4; below 1/4 one segment more
+ *   RTT far from base and loss, or  congestion: share is halved, to 1/64 and four segments
+ *   more than one segment in 8 lost
  *   time-out                        share is halved
- * Near means within slack: base/8, but 5 ms at least and 50 ms at most. For 30 s no RTT near base
- * means that the path has changed, and base is the least of the last round.
- * The window never exceeds rate x (base RTT + slack) + 3 segments, whatever happens.
+ * A link that is paced at its own rate is idle for as long as its sender was kept from sending, and
+ * never catches up. So with share 1 a queue of up to one hold is kept at the link, which then has
+ * something to send: the pace is 1/16 above the rate in rounds that follow one whose least RTT was
+ * within base + hold. Where that meets no queue but a limit that drops what is above it, it costs
+ * more than it gives: if more than 1/32 of 512 segments is lost meanwhile, it is given up for good.
+ * hold is base/8, but 2.5 ms at least and 50 ms at most. Within means that the RTT is no longer than
+ * base + hold, near no longer than base + 2 hold, grown that it is, and far longer than base + 4 hold. room is three holds with
+ * share 1, else one.
+ * For 30 s no RTT near base means that the path has changed, and base is the least of the last round.
+ * The window never exceeds rate x (base RTT + room) + 3 segments, whatever happens.
  *
  * Rate: the parameter, or SO_MAX_PACING_RATE, which needs no map; headers included. Both may not
  * be set later than the connection. Without a rate it is Reno that counts acknowledged segments,
@@ -35,8 +43,14 @@
 #define SMALLEST_SHARE (SHARE / 64)
 #define POLITE_SHARE (SHARE / 4)
 
-#define LEAST_SLACK_US 5000
-#define MOST_SLACK_US 50000
+#define LEAST_HOLD_US 2500
+#define MOST_HOLD_US 50000
+#define NEAR_HOLDS 2
+#define FAR_HOLDS 4
+#define ROOM_HOLDS 3
+#define MOST_TRIM (SHARE / 16)
+#define JUDGED_SEGMENTS 512 /* so many tell whether there is a queue to fill */
+#define HOLD_LOSSES 32	    /* one in so many lost is too many for that */
 #define PATH_CHANGED_US 30000000ULL
 #define FEW_LOSSES 4 /* never too many, however small the window */
 
@@ -57,24 +71,35 @@ struct rented {
 	__u32 delivered_before; /* tp->delivered likewise */
 	__u32 delivered_seen;	/* at the last ACK */
 	__u32 share;		/* in 1/SHARE */
+	__s32 trim;		/* what fills the queue at the link, or empties it; in 1/SHARE */
+	__u32 held_lost;	/* while the queue was filled, since it was last judged */
+	__u32 held_delivered;	/* likewise */
 	bool halved;		/* in this round already */
+	bool no_queue;		/* there is none that could be */
 };
 
-/* How much more than base the RTT may be before that counts as a queue. */
-static inline __u32 slack_us(const struct rented *own)
+/* The queue that is kept at the link, in time. */
+static inline __u32 hold_us(const struct rented *own)
 {
-	return larger(smaller(own->base_rtt_us / 8, MOST_SLACK_US), LEAST_SLACK_US);
+	return larger(smaller(own->base_rtt_us / 8, MOST_HOLD_US), LEAST_HOLD_US);
 }
 
-static inline bool near_base(const struct rented *own, __u32 rtt_us)
+/* What may be in flight beyond full: little for those who meet others. */
+static inline __u32 room_us(const struct rented *own)
 {
-	return rtt_us <= own->base_rtt_us + slack_us(own);
+	return own->share == SHARE ? ROOM_HOLDS * hold_us(own) : hold_us(own);
 }
 
-/* The least RTT of this round so far: a queue lengthens all of them, a hiccup of a machine a few. */
+/* Is an RTT no longer than it is with a queue of so many holds? */
+static inline bool within(const struct rented *own, __u32 rtt_us, __u32 holds)
+{
+	return rtt_us <= own->base_rtt_us + holds * hold_us(own);
+}
+
+/* The least RTT of this round and the last: a queue lengthens all, a hiccup of a machine a few. */
 static inline __u32 present_rtt_us(const struct rented *own)
 {
-	return own->round_rtt_us != NO_SAMPLE ? own->round_rtt_us : own->last_rtt_us;
+	return smaller(own->round_rtt_us, own->last_rtt_us);
 }
 
 static inline void halve(struct rented *own)
@@ -96,12 +121,36 @@ static inline void begin_round(struct rented *own, const struct tcp_sock *tp)
 	own->halved = false;
 }
 
+/* Are losses the answer to filling the queue? Few segments do not tell. */
+static inline void judge_hold(struct rented *own, __u32 lost, __u32 delivered)
+{
+	own->held_lost += lost;
+	own->held_delivered += delivered;
+	if (own->held_lost + own->held_delivered < JUDGED_SEGMENTS)
+		return;
+	if (own->held_lost > (own->held_lost + own->held_delivered) / HOLD_LOSSES)
+		own->no_queue = true;
+	own->held_lost = own->held_delivered = 0;
+}
+
+/* Half of what the queue lacks, or has too much, in the next round: the answer takes two. */
+static inline __s32 trim_for(const struct rented *own, __u32 queue_us)
+{
+	__u32 hold = hold_us(own), twice = 2 * larger(own->base_rtt_us, 1);
+
+	if (queue_us <= hold)
+		return smaller((__u64)(hold - queue_us) * SHARE / twice, MOST_TRIM);
+	return -(__s32)smaller((__u64)(queue_us - hold) * SHARE / twice, MOST_TRIM);
+}
+
 static inline void end_round(struct rented *own, const struct tcp_sock *tp, __u32 full)
 {
 	__u32 lost = tp->lost - own->lost_before;
 	__u32 delivered = tp->delivered - own->delivered_before;
 	bool measured = own->round_rtt_us != NO_SAMPLE;
-	bool grown = measured && !near_base(own, own->round_rtt_us);
+	bool queued = measured && !within(own, own->round_rtt_us, 1);
+	bool grown = measured && !within(own, own->round_rtt_us, NEAR_HOLDS);
+	bool far = measured && !within(own, own->round_rtt_us, FAR_HOLDS);
 	__u64 now_us = tp->tcp_mstamp;
 
 	if (measured && !grown) {
@@ -109,29 +158,40 @@ static inline void end_round(struct rented *own, const struct tcp_sock *tp, __u3
 	} else if (grown && now_us - own->near_base_us > PATH_CHANGED_US) {
 		own->base_rtt_us = own->round_rtt_us;
 		own->near_base_us = now_us;
-		grown = false;
+		queued = grown = far = false;
 	}
-	if ((grown && lost) || (lost > FEW_LOSSES && lost > (lost + delivered) / 8))
+	if ((far && lost) || (lost > FEW_LOSSES && lost > (lost + delivered) / 8))
 		halve(own);
 	else if (own->halved)
 		; /* by a loss as it was noticed, or by a time-out */
-	else if (!grown)
+	else if (!queued)
 		own->share = smaller(own->share + SHARE / 8, SHARE);
+	else if (!grown)
+		; /* as it should be */
 	else if (own->share > POLITE_SHARE)
 		own->share = larger(own->share - own->share / 8, POLITE_SHARE);
 	else
 		own->share = smaller(own->share + SHARE / larger(full, 1), POLITE_SHARE);
+
+	if (own->trim > 0)
+		judge_hold(own, lost, delivered);
+	own->trim = 0;
+	if (measured && own->share == SHARE && !own->no_queue)
+		own->trim = trim_for(own, own->round_rtt_us - own->base_rtt_us);
 }
 
-/* Pace at share x rate. The kernel counts payload only, the link headers too. */
+/* Pace at share x rate, or a little above. The kernel counts payload only, the link headers too. */
 static inline void pace(struct sock *sk, const struct rented *own)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 payload = own->rate * tp->mss_cache / segment_on_link(tp) * own->share / SHARE;
 
+	payload = payload * (SHARE + own->trim) / SHARE;
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
-	sk->sk_pacing_rate = larger(smaller(payload, sk->sk_max_pacing_rate), 1);
+	if (own->rate != sk->sk_max_pacing_rate) /* else that is the link's rate */
+		payload = smaller(payload, sk->sk_max_pacing_rate);
+	sk->sk_pacing_rate = larger(payload, 1);
 }
 
 /* Reno with counted segments, for a connection whose rate nobody knows. */
@@ -170,6 +230,9 @@ void BPF_PROG(begin, struct sock *sk)
 	own->delivered_seen = tp->delivered;
 	own->share = SHARE;
 	own->round_rtt_us = own->last_rtt_us = own->base_rtt_us;
+	own->held_lost = own->held_delivered = 0;
+	own->trim = 0;
+	own->no_queue = false;
 	begin_round(own, tp);
 
 	if (own->rate && own->base_rtt_us != NO_SAMPLE)
@@ -212,7 +275,7 @@ void BPF_PROG(acknowledged, struct sock *sk)
 		end_round(own, tp, full);
 		begin_round(own, tp);
 	}
-	room = segments_in_flight(tp, own->rate, slack_us(own));
+	room = segments_in_flight(tp, own->rate, room_us(own));
 	set_window(tp, larger((full + room) * own->share / SHARE + 3, SMALLEST_WINDOW));
 	pace(sk, own);
 }
@@ -226,7 +289,7 @@ __u32 BPF_PROG(loss_found, struct sock *sk)
 
 	if (!own->rate)
 		return larger(tp->snd_cwnd / 2, 2);
-	if (!near_base(own, present_rtt_us(own)))
+	if (!within(own, present_rtt_us(own), FAR_HOLDS))
 		halve(own);
 	return tp->snd_ssthresh;
 }
