@@ -9,8 +9,8 @@ The limit is low where a sender takes a delay for a full queue, as cubic's HySta
 leaves slow start for good. Where senders go by losses alone a pause, of the emulator or of the
 whole machine, costs no more than its own length: the queue, which the emulator lets drain meanwhile
 by its computed times, takes what comes in a burst after it, and no retransmission time-out, 0.2 s
-at least, is as near as that. For those that measure their rate, as bbr, the burst is to be short
-beside a round trip. That pauses are few is what the share of late packets says.
+at least, is as near as that. For those that have a rate, measured as bbr's or told as
+xftp_rented's, the burst is to be short beside a round trip. That pauses are few is what the share of late packets says.
 
 The programs in the hosts have no such clock. But each sending host has a recorder that wants to
 wake at fixed times, with the programs' own priority: how late it woke is how long a program may
@@ -58,7 +58,7 @@ HOSTS_STRICT_S = 0.1
 
 
 Minds = Literal["delays", "rates", "losses"]
-"""What senders go by: delays, their own rate beside losses, losses alone."""
+"""What senders go by: delays, a rate and the least RTT beside losses, losses alone."""
 
 
 def worst_s(rtt_s: float, minds: Minds) -> float:

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from ..network import Host, Lab
 
 BY_LOSS = (frozenset(congestion.ALGORITHMS) | {"reno"}) - {"xftp_rented"}
-"""Algorithms that take no delay for congestion; xftp_rented sends by what it thinks of it."""
+"""Algorithms that take no delay for congestion."""
 
-BY_RATE = frozenset({"bbr"})
-"""Those that measure their rate, and no delay but the least one."""
+BY_RATE = frozenset({"bbr", "xftp_rented"})
+"""Those that have a rate, and mind no delay but the least one, of all or of a round trip."""
 
 _POLL_S = 0.05
 _MOUNT_TIMEOUT_S = 20.0
@@ -72,9 +72,11 @@ def senders_mind(scenario: Scenario) -> Minds:
     Those that use the smoothed RTT as a factor do not mind a single late packet.
     """
     usual = getattr(scenario.tcp, "congestion_control", None)
-    used = {flow.sockets.congestion or usual for flow in scenario.flows}
-    if any(flow.sockets.rate_bps for flow in scenario.flows):
-        used.add("xftp_rented")  # what --rate takes where it is loaded
+    used = {
+        # What --rate takes where it is loaded.
+        flow.sockets.congestion or ("xftp_rented" if flow.sockets.rate_bps else usual)
+        for flow in scenario.flows
+    }
     if used <= BY_LOSS:
         return "losses"
     return "rates" if used <= BY_LOSS | BY_RATE else "delays"

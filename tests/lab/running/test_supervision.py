@@ -123,7 +123,8 @@ def test_where_no_sender_minds_delays_a_pause_may_be_longer(
         (("xftp_reno97", "xftp_crate"), "losses"),
         (("xftp_reno97", "bbr"), "rates"),
         (("xftp_reno97", "cubic"), "delays"),
-        (("xftp_rented",), "delays"),
+        (("xftp_rented",), "rates"),
+        (("xftp_rented", "cubic"), "delays"),
         (("",), "delays"),
     ],
 )
@@ -143,7 +144,7 @@ def test_what_senders_mind_is_known_by_their_algorithms(
         ("reno", None, "losses"),
         ("bbr", None, "rates"),
         ("cubic", None, "delays"),
-        ("bbr", 1e6, "delays"),
+        ("cubic", 1e6, "rates"),
     ],
 )
 def test_a_host_has_its_usual_algorithm(usual: str, rate_bps: float | None, minds: Minds) -> None:
