@@ -10,7 +10,8 @@ leaves slow start for good. Where senders go by losses alone a pause, of the emu
 whole machine, costs no more than its own length: the queue, which the emulator lets drain meanwhile
 by its computed times, takes what comes in a burst after it, and no retransmission time-out, 0.2 s
 at least, is as near as that. For those that have a rate, measured as bbr's or told as
-xftp_rented's, the burst is to be short beside a round trip. That pauses are few is what the share of late packets says.
+xftp_rented's, the burst is to be short beside a round trip. That pauses are few is what the share
+of late packets says.
 
 The programs in the hosts have no such clock. But each sending host has a recorder that wants to
 wake at fixed times, with the programs' own priority: how late it woke is how long a program may
