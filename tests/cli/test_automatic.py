@@ -33,10 +33,6 @@ CEILING = "xftp.cli.automatic.buffer_ceiling_bytes"
         (Wish(rate_bps=50e6), "download", 0.6, None, 8, None),
         (Wish(), "download", 0.6, 50e6, 8, None),
         (Wish(profile="hts-geo"), "download", 0.6, None, 8, None),
-        # 1,000,000 B of window at 40 ms, and 64 KB of it each in the first round trip: cut to 8
-        (Wish(rate_bps=200e6, receive_buffer_bytes=4_000_000), "download", 0.04, None, 8, None),
-        (Wish(rate_bps=200e6, send_buffer_bytes=4_000_000), "upload", 0.04, None, 4, None),
-        (Wish(rate_bps=2e6), "download", 0.6, None, 4, None),
         # T1: 107,520 B of window and 24 KiB each are the 5 connections of Allman 1997 section 2.2
         (Wish(profile="t1-geo", receive_buffer_bytes=24 * 1024), "download", 0.56, None, 5, None),
         (Wish(profile="hts-geo"), "upload", 0.6, None, 4, None),

@@ -2,11 +2,9 @@
 
 Where the rate of the path is known, each connection is told its part of it, so all that are opened
 are fed: as many as the equations of Allman's thesis say, and no fewer than its default of 4, since
-a loss then halves an eighth and not a half (equation 2.6). The window that they reckon with is, for
-a download over a long path, what a SYN can offer: where the server dials it hears of no larger one
-for a round trip (docs/protocol.md, Both). Where the rate is not known, the limit is opened. On a
-long path all are fed: N initial windows are one of N times the size. On a short one 4 are, and
-either way the sender finds out how many pay (xftp.transport.feeding).
+a loss then halves an eighth and not a half (equation 2.6). Where it is not known, the limit is
+opened. On a long path all are fed: N initial windows are one of N times the size. On a short one 4
+are, and either way the sender finds out how many pay (xftp.transport.feeding).
 """
 
 from __future__ import annotations
@@ -26,9 +24,6 @@ from .tuning import Wish
 ORDINARY_CEILING_BYTES = 212_992
 """net.core.rmem_max and wmem_max of Linux unless somebody raised them."""
 
-SYN_WINDOW_BYTES = 65_535
-"""The window of a segment with SYN is not scaled (RFC 7323 section 2.2)."""
-
 _CEILINGS = {"download": "rmem_max", "upload": "wmem_max"}
 
 
@@ -47,8 +42,7 @@ class AutoConnections:
             is_long = rtt_s is not None and rtt_s >= LONG_RTT_S
             return MULT_LIMIT, MULT_LIMIT if is_long else MULT_DEFAULT_CONNECTIONS
         needed_bytes = window_needed_bytes(rate_bps, rtt_s)  # equation 2.3
-        window_bytes = self._first_window_bytes(direction, rtt_s)
-        wanted = connections_needed(needed_bytes, window_bytes)  # equation 2.5
+        wanted = connections_needed(needed_bytes, self._window_bytes(direction))  # equation 2.5
         return min(max(wanted, MULT_DEFAULT_CONNECTIONS), MULT_LIMIT), None
 
     def _rate_bps(self, direction: Direction) -> float | None:
@@ -66,13 +60,6 @@ class AutoConnections:
         wish = self._wish
         told = wish.receive_buffer_bytes if direction == "download" else wish.send_buffer_bytes
         return told or buffer_ceiling_bytes(direction)
-
-    def _first_window_bytes(self, direction: Direction, rtt_s: float) -> int:
-        """Give the largest window that one connection may have from its first byte on."""
-        ever_bytes = self._window_bytes(direction)
-        if direction == "download" and rtt_s >= LONG_RTT_S:
-            return min(ever_bytes, SYN_WINDOW_BYTES)
-        return ever_bytes
 
 
 def buffer_ceiling_bytes(direction: Direction, folder: Path = Path("/proc/sys/net/core")) -> int:

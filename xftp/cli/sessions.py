@@ -42,7 +42,6 @@ def options_of(settings: Settings, screen: Screen) -> Options:
         splits=settings.connections is not None,
         tls=tls_of(settings),
         passive=settings.passive,
-        meets=settings.meets,
         listen_ports=settings.listen_ports,
         assume_xftpd=settings.assume_xftpd,
         memory=None if settings.no_memory else _memory(screen),

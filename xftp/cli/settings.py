@@ -43,9 +43,6 @@ class Settings:
     passive: bool = True
     """Connect to the server for data."""
 
-    meets: bool = True
-    """Let the server connect too, where that may be faster: nobody said who shall."""
-
     listen_ports: tuple[int, ...] = ()
     """Where the server may connect to; none: any free port."""
 
@@ -132,9 +129,8 @@ def session_options(command: Command) -> Command:
         ),
         click.option(
             "--active/--passive",
-            default=None,
-            help="Who opens data connections: the server, or this side. By default this side, and "
-            "on a long path to xftpd both, whichever gets through first.",
+            default=False,
+            help="Who opens data connections: the server, or this side (default).",
         ),
         click.option(
             "--listen-ports",
@@ -328,8 +324,8 @@ def settings_from(values: dict[str, Any]) -> Settings:
         for name in Settings.__dataclass_fields__
         if (value := values.pop(name, None)) is not None
     }
-    if (active := values.pop("active", None)) is not None:
-        chosen["passive"], chosen["meets"] = not active, False
+    if "active" in values:
+        chosen["passive"] = not values.pop("active")
     settings = Settings(**chosen)
     if settings.verbose and settings.quiet:
         raise click.UsageError("--verbose and --quiet contradict each other")

@@ -83,7 +83,7 @@ async def binary(state: ShellState, _: list[str]) -> None:
 async def passive(state: ShellState, arguments: list[str]) -> None:
     """Toggle or set who opens data connections."""
     wanted = _switch(arguments, state.settings.passive)
-    state.settings = replace(state.settings, passive=wanted, meets=False)
+    state.settings = replace(state.settings, passive=wanted)
     if state.session is not None:
         state.session.passive = wanted
     print(f"passive is {_on_off(wanted)}")

@@ -151,7 +151,7 @@ class Connected(ServerCommands):
         may_pipeline = may_pipeline and before.may_pipeline
         self._dialogue = Dialogue(Control(self.options), self.options, may_pipeline=may_pipeline)
         self._dialogue.asked, self._dialogue.passive = before.asked, before.passive
-        self._dialogue.auto, self._dialogue.meets = before.auto, before.meets
+        self._dialogue.auto = before.auto
         self._dialogue.type_code = before.type_code
         await self.open()
         if self._login is not None:

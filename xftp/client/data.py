@@ -1,7 +1,6 @@
 """Data connections, agreed upon over the control connection.
 
     several   passive  [OPTS MULT Connections=N] MPSV     active  MPRT      Allman 1997 B.2
-              both     OPTS MULT Both=1 MPRT MPSV         on long paths     docs/protocol.md
     one       passive  EPSV, else PASV                    active  EPRT, else PORT
 
 An address other than the server's own is never dialled (RFC 2577 section 3 warns of servers that
@@ -28,7 +27,6 @@ from xftp.protocol.commands import Command
 from xftp.protocol.replies import Reply
 from xftp.transport.active import ActiveChannel
 from xftp.transport.channels import DataChannel
-from xftp.transport.meeting import MeetingChannel
 from xftp.transport.passive import PassiveChannel
 from xftp.transport.sockets import is_ipv6, plain_address
 from xftp.transport.tls import DataTls
@@ -144,10 +142,7 @@ async def _open_multiple(
     dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight
 ) -> Opened | Sequence[Reply]:
     """Open several connections; or only give the other replies, if the server cannot."""
-    if flight.transfer is None:
-        tuned.meets = False  # its replies are waited for anyway
-    dials = dialogue.passive and not tuned.meets
-    opened = await (_mpsv if dials else _mprt)(dialogue, tuned, count, flight)
+    opened = await (_mpsv if dialogue.passive else _mprt)(dialogue, tuned, count, flight)
     if not isinstance(opened, Opened):
         dialogue.give_up_multiple("the server refused several data connections")
         return opened
@@ -173,59 +168,38 @@ async def _mpsv(
         return replies
     if not reply.is_positive:
         raise reply_error(reply, "MPSV")
-    channel = _dial(dialogue, tuned, _told(reply, count))
-    return Opened(dialogue, channel, True, replies, transfer=transfer)
-
-
-def _told(reply: Reply, count: int) -> list[Endpoint]:
-    """Read where to dial from the reply to MPSV."""
-    return list(parse_mpsv_reply(reply.text)[:count])  # more MUST be ignored (B.2.3)
+    endpoints = parse_mpsv_reply(reply.text)[:count]  # more MUST be ignored (B.2.3)
+    return Opened(dialogue, _dial(dialogue, tuned, endpoints), True, replies, transfer=transfer)
 
 
 async def _mprt(
     dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight
 ) -> Opened | Sequence[Reply]:
-    """Let the server dial; where the two sides meet, this side dials too."""
     # A server that did not tell its limit may open fewer: then their number is not known.
     expected = count if dialogue.server_limit is not None else None
-    # The settings of one way are put back while the other is in use: each has its own.
-    own = Tuned(dialogue, "download", count) if tuned.meets else tuned
-    channel = _listen(dialogue, own, expected, count)
+    channel = _listen(dialogue, tuned, expected, count)
     opened = Opened(dialogue, channel, True, ())
     try:
-        options = tuned.command(announces=tuned.meets)
-        ways = [Command("MPRT", format_mprt([channel.endpoint] * count))]
-        ways += [Command("MPSV", "")] if tuned.meets else []
-        commands = [*flight.leading, *([options] if options else []), *ways, *flight.trailing]
+        options = tuned.command(announces=False)
+        listening = Command("MPRT", format_mprt([channel.endpoint] * count))
+        commands = [*flight.leading, *([options] if options else []), listening, *flight.trailing]
         if flight.transfer is None:
             answered = await dialogue.flight(*commands)
         else:
             answered, opened.transfer = await dialogue.flight_with(commands, flight.transfer)
-        end = len(answered) - len(flight.trailing)
-        at = end - len(ways)
-        dials, reply = answered[at], answered[end - 1]
-        replies = [*_check_options(tuned, options, answered[:at]), *answered[end:]]
+        at = len(answered) - len(flight.trailing) - 1
+        reply = answered[at]
+        replies = [*_check_options(tuned, options, answered[:at]), *answered[at + 1 :]]
         opened.replies = replies
         if is_unsupported(reply):
             await opened.release()
             return replies
         if not reply.is_positive:
-            raise reply_error(reply, ways[-1].verb)
-        if tuned.meets:
-            dialled = _dial(dialogue, tuned, _told(reply, count))
-            opened.channel = _joined(channel, dialled, tuned.agreed_to_meet and dials.is_positive)
+            raise reply_error(reply, "MPRT")
     except BaseException:
         await opened.release()
         raise
     return opened
-
-
-def _joined(listening: PassiveChannel, dialled: ActiveChannel, may_meet: bool) -> DataChannel:
-    """Wait for what comes by either way, if the server dials at all."""
-    if may_meet:
-        return MeetingChannel([listening, dialled], decides=False)
-    listening.discard()
-    return dialled
 
 
 def _check_options(tuned: Tuned, options: Command | None, replies: list[Reply]) -> list[Reply]:

@@ -68,8 +68,6 @@ class Dialogue:
         self.control = control
         self.options = options
         self.passive = options.passive
-        self.meets = options.passive and options.meets
-        """Whether servers of our own kind may dial beside this side."""
         self.ports = PassivePorts(options.listen_ports)
         """Where this side listens if the server dials."""
         self.asked = options.connections

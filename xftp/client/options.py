@@ -79,10 +79,6 @@ class Options:
     passive: bool = True
     """Connect to the server for data (MPSV, EPSV, PASV); False lets the server connect."""
 
-    meets: bool = True
-    """Whether, if `passive`, a server of our own kind may dial too where the path is long: where it
-    gets through, a download begins a round trip sooner."""
-
     listen_ports: Sequence[int] = ()
     """Ports of this side where a server may connect to; none: any free one."""
 

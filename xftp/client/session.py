@@ -146,7 +146,7 @@ class Session(Connected):
 
     @passive.setter
     def passive(self, value: bool) -> None:
-        self._dialogue.passive, self._dialogue.meets = value, False
+        self._dialogue.passive = value
 
     @property
     def type(self) -> str:
@@ -237,8 +237,7 @@ class Session(Connected):
         options = replace(self.options, retries=0)
         other = await open_session(self.url, user=user, password=password, options=options)
         try:
-            other._dialogue.passive = self._dialogue.passive
-            other._dialogue.meets = self._dialogue.meets
+            other.passive = self.passive
             for verb, argument in self._walk:
                 await other._dialogue.demand(verb, argument)
         except BaseException:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from xftp.errors import PeerError, TuningRefused, XftpError
 from xftp.protocol.commands import Command
 from xftp.protocol.options import (
-    BOTH_KEY,
     FEED_KEY,
     REPLACE_KEY,
     SOCKET_KEYS,
@@ -23,9 +22,8 @@ from xftp.protocol.replies import Reply
 from xftp.transport.sockets import Tuning
 
 from .dialogue import Dialogue
-from .flights import Pace
 from .options import Direction, TuningMaker
-from .paths import LONG_RTT_S, supposed_rate_bps
+from .paths import supposed_rate_bps
 from .text import printable
 
 
@@ -47,10 +45,6 @@ class Tuned:
         """Whether the server agreed that lost data connections are replaced."""
         self._dialogue = dialogue
         self._direction = direction
-        self.meets = self._may_meet()
-        """Whether both sides are to dial, which spares a download a round trip."""
-        self.agreed_to_meet = False
-        """Whether the server agreed to that."""
         self._asked = MultOptions()
         self._connections = connections
         self._is_supposed = False
@@ -90,17 +84,15 @@ class Tuned:
             self._asked,
             connections=self._connections if announces else None,
             replaces=1 if self._asks_to_replace else None,
-            both=1 if self.meets else None,
             feeds=self.feeds if self._direction == "download" and self._lists(FEED_KEY) else None,
         )
         return Command("OPTS", f"MULT {format_mult_options(asked)}".rstrip())
 
     def check(self, reply: Reply) -> None:
         """Compare what was granted with what was asked. Raises TuningRefused if that is strict."""
-        if self._is_empty and not self._asks_to_replace and not self.meets:
+        if self._is_empty and not self._asks_to_replace:
             return
         granted = _granted(reply)
-        self.agreed_to_meet = granted.both is not None
         self.replaces = bool(self._asks_to_replace and granted.replaces)
         if self._asked.rate_bps is not None:
             self._dialogue.asked_rate_bps = granted.rate_bps
@@ -113,19 +105,6 @@ class Tuned:
             if asked is not None and asked != has:
                 instead = "does not grant it" if has is None else f"grants {has}"
                 self._refuse(f"{key} {asked} was asked of the server, which {instead}")
-
-    def _may_meet(self) -> bool:
-        dialogue = self._dialogue
-        rtt_s = dialogue.control.rtt_s
-        return (
-            dialogue.meets
-            and self._direction == "download"
-            and dialogue.pace is Pace.ALL
-            and dialogue.control.tls is None
-            and rtt_s is not None
-            and rtt_s >= LONG_RTT_S
-            and self._lists(BOTH_KEY)
-        )
 
     @property
     def _is_empty(self) -> bool:

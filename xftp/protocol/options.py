@@ -111,9 +111,6 @@ class MultOptions:
     """1: a data connection that is lost is replaced while the transfer runs; None: its loss is the
     end of the transfer."""
 
-    both: int | None = None
-    """1: for a download both ends dial, as MPRT and MPSV say, and the first connection decides."""
-
     feeds: int | None = None
     """How many of its connections the sender gives records to at first, and from then on as many
     as pay; None: all, all the time."""
@@ -162,16 +159,12 @@ def _algorithm(text: str) -> str:
 REPLACE_KEY = "Replace"
 """The key with which the two ends agree that lost connections are replaced."""
 
-BOTH_KEY = "Both"
-"""The key with which the two ends agree that both dial at once."""
-
 FEED_KEY = "Feed"
 """The key with which the sender is left to find out how many connections pay."""
 
 _KEYS = (
     _Key("Connections", "connections", _count),
     _Key(REPLACE_KEY, "replaces", _one),
-    _Key(BOTH_KEY, "both", _one),
     _Key(FEED_KEY, "feeds", _count),
     _Key("Congestion", "congestion", _algorithm),
     _Key("InitialWindow", "initial_window_segments", _count),
@@ -182,7 +175,7 @@ _KEYS = (
 MULT_KEYS = tuple((key.name, key.field) for key in _KEYS)
 """The keys of OPTS MULT as they are written, and the fields of `MultOptions`."""
 
-_NOT_OF_SOCKETS = ("Connections", REPLACE_KEY, BOTH_KEY, FEED_KEY)
+_NOT_OF_SOCKETS = ("Connections", REPLACE_KEY, FEED_KEY)
 SOCKET_KEYS = tuple(each for each in MULT_KEYS if each[0] not in _NOT_OF_SOCKETS)
 """Those of them that set the other side's sockets."""
 

@@ -9,7 +9,6 @@ from xftp.errors import DataConnectionError
 from xftp.protocol.addresses import Endpoint
 from xftp.transport.active import ActiveChannel
 from xftp.transport.channels import DataChannel
-from xftp.transport.meeting import MeetingChannel
 from xftp.transport.sockets import Tuning
 from xftp.transport.tls import DataTls
 
@@ -31,8 +30,7 @@ class DataConnections:
         self._open_timeout_s = open_timeout_s
         self._channel: DataChannel | None = None
         self._channel_ends: asyncio.TimerHandle | None = None
-        self.endpoints: tuple[Endpoint, ...] = ()
-        """What the next transfer is to dial."""
+        self._endpoints: tuple[Endpoint, ...] = ()
         self._places: list[Lease] = []
         self._places_in_use: list[Lease] = []
 
@@ -64,32 +62,23 @@ class DataConnections:
         self._channel_ends = asyncio.get_running_loop().call_later(self._open_timeout_s, self.drop)
 
     def dial_later(self, endpoints: tuple[Endpoint, ...], *, framed: bool) -> None:
-        """Let the next transfer dial these addresses, after `reserve`.
-
-        Where a channel was offered too, both ways are tried by a transfer that sends.
-        """
-        self.endpoints = endpoints
+        """Let the next transfer dial these addresses, after `reserve`."""
+        self._endpoints = endpoints
         self.framed = framed
 
     def take(
-        self,
-        tuning: Callable[[int], Tuning | None],
-        *,
-        replaces: bool,
-        sends: bool = False,
-        tls: DataTls | None = None,
+        self, tuning: Callable[[int], Tuning | None], *, replaces: bool, tls: DataTls | None = None
     ) -> DataChannel:
         """Give the data connections to a transfer. Raises DataConnectionError without any.
 
         tuning: the setting of each socket, given how many are dialled; replaces: whether a lost
-        one of several is dialled anew; sends: whether the transfer sends the file; tls: what
-        protects those that are dialled.
+        one of several is dialled anew; tls: what protects those that are dialled.
         """
         channel, self._channel = self._channel, None
-        endpoints, self.endpoints = self.endpoints, ()
+        endpoints, self._endpoints = self._endpoints, ()
         self._places_in_use, self._places = self._places, []
         self._stop_waiting()
-        if channel is not None and not (endpoints and sends):
+        if channel is not None:
             return channel
         if not endpoints:
             raise DataConnectionError("Use PASV, EPSV, MPSV, PORT, EPRT or MPRT first.")
@@ -101,7 +90,7 @@ class DataConnections:
             timeout_s=self._open_timeout_s,
         )
         dialled.replaces = self.framed and replaces
-        return dialled if channel is None else MeetingChannel([dialled, channel], decides=True)
+        return dialled
 
     def give_back_taken(self) -> None:
         """Give back the places of the connections that a transfer had."""
@@ -111,7 +100,7 @@ class DataConnections:
 
     def drop(self) -> bool:
         """Close what no transfer took; tell whether anything waited."""
-        channel, self._channel, self.endpoints = self._channel, None, ()
+        channel, self._channel, self._endpoints = self._channel, None, ()
         places, self._places = self._places, []
         for place in places:
             place.release()

@@ -19,7 +19,6 @@ from xftp.protocol.proxy_protocol import (
     parse_line,
     rest_bytes,
 )
-from xftp.transport.connection import reset_socket
 from xftp.transport.passive import PassiveChannel
 from xftp.transport.sockets import plain_address
 
@@ -110,8 +109,6 @@ class ProxiedChannel(PassiveChannel):
             logger.warning("%s: %s", host, error)
             sock.close()
         except BaseException:
-            if self.is_discarded:
-                reset_socket(sock)
             sock.close()
             raise
         else:

@@ -175,11 +175,6 @@ class Session:
         """Whether a lost connection of several is replaced, which the client asked for."""
         return bool(self.mult_options.replaces)
 
-    @property
-    def meets(self) -> bool:
-        """Whether both ends dial for a download, which the client asked for."""
-        return bool(self.mult_options.both) and self.data_tls is None
-
     def tuning(self, connections: int) -> Tuning | None:
         """Give the setting of each of `connections` data sockets; None: as the system has it."""
         tuner = self.settings.tuner
@@ -206,17 +201,13 @@ class Session:
         self._files = files
         self.user = user
 
-    def take_data(self, *, sends: bool = False) -> DataChannel:
-        """Give the data connections to a transfer. Raises DataConnectionError.
-
-        sends: whether it sends a file, and may dial as well as listen.
-        """
+    def take_data(self) -> DataChannel:
+        """Give the data connections to a transfer. Raises DataConnectionError."""
         tls = self.settings.tls
         if tls is not None and tls.policy.requires_data and not self.protects_data:
             self.data.drop()
             raise ClearDataError("Data connections have to be protected here: use PROT P.")
-        tuning, replaces = self.tuning, self.replaces
-        return self.data.take(tuning, replaces=replaces, sends=sends, tls=self.data_tls)
+        return self.data.take(self.tuning, replaces=self.replaces, tls=self.data_tls)
 
     @property
     def data_tls(self) -> DataTls | None:

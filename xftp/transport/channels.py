@@ -56,8 +56,6 @@ class DataChannel:
         self._on_connection: Callable[[DataConnection], None] | None = None
         self._on_settled: Callable[[], None] | None = None
         self._make_room: Callable[[], bool] = lambda: False
-        self.on_change: Callable[[], None] | None = None
-        """Called when a connection came or failed, without anything being handed over."""
         self._kept: list[DataConnection] = []
         self._changed = asyncio.Event()
         self._closed = False
@@ -137,13 +135,6 @@ class DataChannel:
         if self._tuning is not None:
             self._tuning.close()
 
-    def discard(self) -> None:
-        """Close, and reset what came: nobody is to take its end for that of a transfer."""
-        for connection in self.connections:
-            connection.reset()
-        self._waiting.clear()
-        self.close()
-
     def _came(self, connection: DataConnection) -> None:
         connection.number = len(self.connections)
         self.connections.append(connection)
@@ -157,8 +148,6 @@ class DataChannel:
         self._changed.set()
         if self._on_settled is not None and not self.may_bring_more:
             self._on_settled()
-        if self.on_change is not None:
-            self.on_change()
 
 
 def _reason(error: OSError) -> str:

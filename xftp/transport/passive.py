@@ -49,8 +49,6 @@ class PassiveChannel(DataChannel):
         if tls is not None:
             self._handshakes = Handshakes(tls, tuning, limit, self._protected, self._refused)
         self._has_given_up = False
-        self.is_discarded = False
-        """Whether nothing that was made here may look as if it had ended politely."""
         self._listener = listener
         self._peer_host = plain_address(peer_host)
         self._loop = asyncio.get_running_loop()
@@ -101,14 +99,9 @@ class PassiveChannel(DataChannel):
                 timer.cancel()
             if self._handshakes is not None:
                 self._handshakes.stop()
-            if not self.is_discarded:
-                self._turn_away()
-            self._listener.close()  # resets what waits to be accepted
+            self._turn_away()
+            self._listener.close()
         super().close()
-
-    def discard(self) -> None:
-        self.is_discarded = True
-        super().discard()
 
     def _watch(self) -> None:
         self._loop.add_reader(self._listener.fileno(), self._accept)

@@ -89,11 +89,9 @@ async def extended_passive(session: Session, argument: str) -> Reply:
 
 async def multiple_passive(session: Session, argument: str) -> Reply:
     _check_not_only_epsv(session)
-    dialled = session.data.endpoints if session.meets else ()
     channel = _listen(session, session.connection_limit, session.mult_options.connections)
     channel.replaces = session.replaces
     session.data.offer(channel, framed=True)
-    session.data.dial_later(dialled[: channel.limit], framed=True)
     # One port, listed once for every connection: one hole in the firewall.
     endpoints = [_public(session, channel)] * channel.limit
     return Reply(229, (format_mpsv_reply(endpoints),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from xftp.protocol.hashes import format_hash_feature
-from xftp.protocol.options import BOTH_KEY, FEED_KEY, REPLACE_KEY, format_feat
+from xftp.protocol.options import FEED_KEY, REPLACE_KEY, format_feat
 from xftp.protocol.replies import Reply
 from xftp.server.registry import Argument, Row
 from xftp.server.session import Session
@@ -25,8 +25,7 @@ _NOT_HERE = (
 async def features(session: Session, argument: str) -> Reply:
     lines = [row.feature for row in _rows(session) if row.feature is not None]
     tuner = session.settings.tuner
-    of_sockets = tuner.keys if tuner is not None else ()
-    keys = ("Connections", REPLACE_KEY, BOTH_KEY, FEED_KEY, *of_sockets)
+    keys = ("Connections", REPLACE_KEY, FEED_KEY, *(tuner.keys if tuner is not None else ()))
     lines[lines.index("MULT")] = "MULT " + "".join(f"{key};" for key in keys)
     hashes = session.commands["HASH"].feature
     lines[lines.index(str(hashes))] = format_hash_feature(algorithms(), session.hash_algorithm)

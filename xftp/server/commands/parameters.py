@@ -116,13 +116,7 @@ def _mult(session: Session, wanted: str) -> Reply:
     granted = MultOptions()
     if tuner is not None:
         granted = tuner.grant(asked, session.control.peer_host)
-    granted = replace(
-        granted,
-        connections=connections,
-        replaces=asked.replaces,
-        both=asked.both if session.data_tls is None else None,
-        feeds=asked.feeds,
-    )
+    granted = replace(granted, connections=connections, replaces=asked.replaces, feeds=asked.feeds)
     session.mult_options = granted
     said = f"MULT {format_mult_options(granted)}".rstrip()
     if ignored:

@@ -90,7 +90,7 @@ _HASHED_AT_ONCE_BYTES = 1 << 20
 
 def _begin(session: Session, way: Way) -> tuple[DataChannel, list[SeriesFile]]:
     """Take the data connections and the files. Raises SequenceError, ParameterError."""
-    channel = session.take_data(sends=way == "RETR")
+    channel = session.take_data()
     try:
         files = session.series.take(way)
         if not session.data.framed:

@@ -39,7 +39,7 @@ _UNIQUE_TRIES = 10_000
 
 
 async def retrieve(session: Session, argument: str) -> Reply:
-    channel, offset = _begin(session, sends=True)
+    channel, offset = _begin(session)
     path = session.path(argument)
     try:
         source = await session.in_thread(
@@ -251,12 +251,12 @@ def _check_announced(announced: int, offset: int) -> None:
     record_count(announced - offset)
 
 
-def _begin(session: Session, *, sends: bool = False) -> tuple[DataChannel, int]:
+def _begin(session: Session) -> tuple[DataChannel, int]:
     """Take the data connections and the offset for a transfer, and see that they go together."""
     wanted = session.byte_range
     offset = session.restart_offset if wanted is None else wanted.start
     session.last_transfer = None
-    channel = session.take_data(sends=sends)
+    channel = session.take_data()
     if session.is_ascii and session.data.framed:
         channel.close()
         raise ParameterError("Records are for TYPE I only.")
