@@ -16,6 +16,7 @@ other set.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import re
 import socket
@@ -189,7 +190,9 @@ class SocketTuning:
     ) -> tuple[Difference, ...]:
         """Set the options of a socket before connect or listen; give what was not granted.
 
-        Raises OSError only where `sock` is closed or no socket.
+        A socket that was accepted may be set too, before data is sent: its windows were offered
+        with the buffers that the listener had. Raises OSError only where `sock` is closed or no
+        socket.
         """
         hooks: tuple[tuple[str, Setter], ...] = (
             ("congestion", _set_congestion),
@@ -213,6 +216,8 @@ class SocketTuning:
                 if isinstance(error, OSError) and error.errno in _CALLER_ERRORS:
                     raise
                 refused[name] = _refusal(sock, name, value, error)
+        if self.congestion is not None and kernel.is_connected(sock):
+            _begin_again(sock, self.congestion)
         later = (d for d in self.differences(sock) if d.option not in refused)
         return (*refused.values(), *later)
 
@@ -298,6 +303,13 @@ def _linux_only() -> None:
 def _set_congestion(sock: socket.socket, name: str) -> None:
     _linux_only()
     sock.setsockopt(socket.IPPROTO_TCP, kernel.TCP_CONGESTION, name.encode("ascii"))
+
+
+def _begin_again(sock: socket.socket, name: str) -> None:
+    """Let the algorithm of a connection see what was set after it was chosen: it looks once."""
+    for each in ("reno", name):
+        with contextlib.suppress(OSError):  # what was refused is told by reading back
+            sock.setsockopt(socket.IPPROTO_TCP, kernel.TCP_CONGESTION, each.encode("ascii"))
 
 
 def _set_parameters(

@@ -169,8 +169,8 @@ def first_of(run: Run, limit: float, verb: str, *arguments: str) -> Seen:
 @pytest.mark.parametrize(
     ("arguments", "round_trips"),
     [
-        (("--no-memory",), 5),
-        (("--no-memory", "--assume-xftpd"), 4),
+        (("--no-memory",), 4),
+        (("--no-memory", "--assume-xftpd"), 3),
         (("--no-memory", "--active"), 4),
         (("--no-memory", "--active", "--assume-xftpd"), 3),
     ],
@@ -233,4 +233,4 @@ def test_a_server_that_is_remembered_gets_its_commands_before_it_says_a_word(run
     stranger, known = run("get", times=2)
     assert stranger.first_command_round_trips() > 1.9
     assert known.first_command_round_trips() < 1 + HALF_A_TRIP
-    assert known.first_byte_round_trips(SERVER) < 4 + HALF_A_TRIP
+    assert known.first_byte_round_trips(SERVER) < 3 + HALF_A_TRIP

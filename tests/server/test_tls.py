@@ -17,7 +17,7 @@ from xftp.protocol.addresses import Endpoint
 from xftp.server import Server
 from xftp.server.tls import ServerTls, TlsPolicy
 from xftp.server.watch import FinishedTransfer
-from xftp.transport import passive
+from xftp.transport import accepting
 from xftp.transport.active import ActiveChannel
 from xftp.transport.passive import PassiveChannel
 from xftp.transport.plain import PlainReceiver
@@ -244,7 +244,7 @@ async def test_only_the_own_session_opens_data_connections(
     has_session: bool,
 ) -> None:
     """Another client of the same server, whose session is as good as this one's, is refused."""
-    monkeypatch.setattr(passive, "REFUSED_S", 0.1)
+    monkeypatch.setattr(accepting, "REFUSED_S", 0.1)
     (root / "file").write_bytes(DATA)
     async with (
         secure_session(secure.server_port, version) as client,
@@ -275,7 +275,7 @@ async def test_no_session_is_needed_if_so_configured(root: Path, tmp_path: Path)
 async def test_a_data_connection_in_the_clear(
     secure: Server, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passive, "REFUSED_S", 0.1)
+    monkeypatch.setattr(accepting, "REFUSED_S", 0.1)
     async with secure_session(secure.server_port) as client:
         data = await dial(extended_port((await client.command("EPSV")).text))
         client.send("STOR up")

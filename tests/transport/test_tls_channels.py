@@ -149,7 +149,7 @@ async def test_not_for_ever(listener: socket.socket, replaces: bool, openings: i
 
 
 async def test_refused_ones_end_the_wait_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xftp.transport.passive.REFUSED_S", 0.1)
+    monkeypatch.setattr("xftp.transport.accepting.REFUSED_S", 0.1)
     server, client = both_sides()
     passive = PassiveChannel.listen(HOST, HOST, expected=1, limit=1, tls=server)
     await refused(passive, without_session(client))

@@ -20,6 +20,10 @@ def _ipv4(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
         raise click.BadParameter(f"{value!r} is no IPv4 address", ctx, param) from error
 
 
+def _port_or_none(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
+    return None if value == "none" else int(click.IntRange(0, 65535)(value, param, ctx))
+
+
 def _networks(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> tuple[Network, ...]:
@@ -31,7 +35,7 @@ def _networks(
 
 
 def network_options(command: Command) -> Command:
-    """Add --host, --port, --passive-ports, --public-address and --proxy-from."""
+    """Add --host, --port, --passive-ports, --data-port, --public-address and --proxy-from."""
     return with_options(
         command,
         click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on."),
@@ -47,6 +51,16 @@ def network_options(command: Command) -> Command:
             metavar="FIRST-LAST",
             callback=port_range,
             help="Ports for data connections [default: any].",
+        ),
+        click.option(
+            "--data-port",
+            "standing_port",
+            metavar="PORT|none",
+            default="0",
+            callback=_port_or_none,
+            help="Where the data connections of all sessions may come, so that xftp need not ask "
+            "first [default: the first of --passive-ports; without them the one below --port if "
+            "it is free, else any].",
         ),
         click.option(
             "--public-address",

@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from xftp.errors import LoginError, XftpError
 from xftp.protocol.commands import Command
+from xftp.protocol.standing import port_of_greeting
 
 from .commands import ServerCommands
 from .control import Control
-from .dialogue import Dialogue
+from .dialogue import OUR_FEATURES, Dialogue
 from .flights import WELCOME, Pace, PipeliningError
 from .login import log_in
 from .memory import WAYS, KnownServer
@@ -61,7 +62,7 @@ class Connected(ServerCommands):
         dialogue, options = self._dialogue, self.options
         known = await self._recall()
         if dialogue.may_pipeline and options.assume_xftpd:
-            dialogue.assume_our_kind()
+            dialogue.assume_our_kind(dict(OUR_FEATURES, MPSV=f"Port={self.url.port - 1};"))
         elif dialogue.may_pipeline and known is not None and known.is_our_kind:
             dialogue.assume_our_kind(known.features, known.connection_limit)
         early = early and dialogue.pace is Pace.ALL
@@ -83,6 +84,8 @@ class Connected(ServerCommands):
             is_ours = dialogue.may_pipeline and control.greeting.startswith(WELCOME)
             if is_ours and dialogue.pace is not Pace.ALL:
                 dialogue.assume_our_kind()
+            if is_ours:
+                dialogue.standing_port = port_of_greeting(control.greeting)
         except BaseException:
             await control.wait_closed()
             raise

@@ -1,6 +1,7 @@
 """Data connections, agreed upon over the control connection.
 
     several   passive  [OPTS MULT Connections=N] MPSV     active  MPRT      Allman 1997 B.2
+              dialled with the commands   MPSV token      on long paths     docs/protocol.md
     one       passive  EPSV, else PASV                    active  EPRT, else PORT
 
 An address other than the server's own is never dialled (RFC 2577 section 3 warns of servers that
@@ -25,6 +26,7 @@ from xftp.protocol.addresses import (
 )
 from xftp.protocol.commands import Command
 from xftp.protocol.replies import Reply
+from xftp.protocol.standing import format_call, new_token
 from xftp.transport.active import ActiveChannel
 from xftp.transport.channels import DataChannel
 from xftp.transport.passive import PassiveChannel
@@ -33,9 +35,10 @@ from xftp.transport.tls import DataTls
 
 from .control import Answer
 from .dialogue import Dialogue, is_unsupported, reply_error
+from .flights import Pace
 from .moving import abandon
 from .options import Direction
-from .paths import supposed_rate_bps
+from .paths import LONG_RTT_S, supposed_rate_bps
 from .tuned import Tuned
 
 _AnyChannel = TypeVar("_AnyChannel", bound=DataChannel)
@@ -108,12 +111,31 @@ async def open_channel(
         count = min(count, opens)
         tuned = Tuned(dialogue, direction, count, feeds)
         flight = _Flight(leading, trailing, transfer)
-        opened = await _open_multiple(dialogue, tuned, count, flight)
+        try:
+            opened = await _open_multiple(dialogue, tuned, count, flight)
+        except _CalledInVain as vain:
+            opened = await _open_after(vain, dialogue, direction, feeds, trailing)
         if isinstance(opened, Opened):
             opened.feeds = feeds
             return opened
         return await _open_single(dialogue, Tuned(dialogue, direction, 1), (), opened)
     return await _open_single(dialogue, Tuned(dialogue, direction, 1), leading, ())
+
+
+async def _open_after(
+    vain: _CalledInVain,
+    dialogue: Dialogue,
+    direction: Direction,
+    feeds: int | None,
+    trailing: Sequence[Command],
+) -> Opened | Sequence[Reply]:
+    """Open several connections one step after the other, when to be early was in vain."""
+    tuned = Tuned(dialogue, direction, vain.count, feeds)
+    opened = await _open_multiple(dialogue, tuned, vain.count, _Flight((), trailing, None))
+    if isinstance(opened, Opened):
+        opened.replies = [*vain.replies, *opened.replies]
+        return opened
+    return [*vain.replies, *opened]
 
 
 def _choose(dialogue: Dialogue, direction: Direction) -> tuple[int, int | None]:
@@ -150,9 +172,24 @@ async def _open_multiple(
     return opened
 
 
+class _CalledInVain(Exception):
+    """The server has no such standing port, or takes fewer connections than were dialled."""
+
+    def __init__(self, count: int, replies: Sequence[Reply]) -> None:
+        super().__init__()
+        self.count = count
+        """How many it takes."""
+        self.replies = replies
+        """Those to the leading commands."""
+
+
 async def _mpsv(
     dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight
 ) -> Opened | Sequence[Reply]:
+    """Dial what the server names; its standing port while the commands are on their way."""
+    port = _port_to_call(dialogue)
+    if port is not None:
+        return await _call(dialogue, tuned, count, flight, port)
     options = tuned.command(announces=True)
     commands = [*flight.leading, *([options] if options else []), Command("MPSV", "")]
     transfer = None
@@ -170,6 +207,50 @@ async def _mpsv(
         raise reply_error(reply, "MPSV")
     endpoints = parse_mpsv_reply(reply.text)[:count]  # more MUST be ignored (B.2.3)
     return Opened(dialogue, _dial(dialogue, tuned, endpoints), True, replies, transfer=transfer)
+
+
+def _port_to_call(dialogue: Dialogue) -> int | None:
+    """Give the standing port where to dial before the server has answered is worth something."""
+    rtt_s = dialogue.control.rtt_s
+    is_long = rtt_s is not None and rtt_s >= LONG_RTT_S
+    if not is_long or dialogue.pace is not Pace.ALL or dialogue.control.tls is not None:
+        return None
+    return dialogue.standing_port
+
+
+async def _call(dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight, port: int) -> Opened:
+    """Dial the standing port, and tell the token of these connections by both ways at once.
+
+    Raises _CalledInVain.
+    """
+    token = new_token()
+    options = tuned.command(announces=True)
+    commands = [*flight.leading, *([options] if options else []), Command("MPSV", token)]
+    endpoint = Endpoint(dialogue.control.peer_host, port)
+    # Its tasks begin when this one waits: the commands leave first.
+    channel = _dial(dialogue, tuned, [endpoint] * count, format_call(token))
+    opened = Opened(dialogue, channel, True, ())
+    try:
+        commands += flight.trailing
+        if flight.transfer is None:
+            answered = await dialogue.flight(*commands)
+        else:
+            answered, opened.transfer = await dialogue.flight_with(commands, flight.transfer)
+        at = len(answered) - len(flight.trailing) - 1
+        reply = answered[at]
+        leading = _check_options(tuned, options, answered[:at])
+        opened.replies = [*leading, *answered[at + 1 :]]
+        if not reply.is_positive and not is_unsupported(reply):
+            raise reply_error(reply, "MPSV")
+        named = parse_mpsv_reply(reply.text)[:count] if reply.is_positive else ()
+        if [each.port for each in named] != [port] * count:
+            dialogue.trace(f"the server does not take {count} connections on its port {port}")
+            dialogue.standing_port = None
+            raise _CalledInVain(len(named) or count, leading)
+    except BaseException:
+        await opened.release()
+        raise
+    return opened
 
 
 async def _mprt(
@@ -279,8 +360,13 @@ def _skips(dialogue: Dialogue, verb: str) -> bool:
 # -- channels -----------------------------------------------------------------------------------
 
 
-def _dial(dialogue: Dialogue, tuned: Tuned, endpoints: Sequence[Endpoint]) -> ActiveChannel:
-    """Dial the ports of `endpoints` at the server's own address, whatever the reply says."""
+def _dial(
+    dialogue: Dialogue, tuned: Tuned, endpoints: Sequence[Endpoint], call: bytes = b""
+) -> ActiveChannel:
+    """Dial the ports of `endpoints` at the server's own address, whatever the reply says.
+
+    call: what each connection begins with.
+    """
     host = dialogue.control.peer_host
     for other in {endpoint.host for endpoint in endpoints} - {plain_address(host), host}:
         dialogue.trace(f"the server names the address {other}, {host} is dialled")
@@ -289,6 +375,7 @@ def _dial(dialogue: Dialogue, tuned: Tuned, endpoints: Sequence[Endpoint]) -> Ac
         local_host=dialogue.control.local_host,
         tuning=tuned.own,
         tls=_tls(dialogue),
+        call=call,
     )
     return _followed(dialogue, channel)
 

@@ -13,6 +13,7 @@ from xftp.errors import ArgumentError, ConnectError, PeerError, ReplyError
 from xftp.protocol.commands import Command
 from xftp.protocol.options import MULT_DEFAULT_CONNECTIONS, MULT_KEYS, parse_feat, parse_mult_reply
 from xftp.protocol.replies import Reply
+from xftp.protocol.standing import port_of_feature
 from xftp.transport.ports import PassivePorts
 
 from .control import Answer, Control, SessionEnded
@@ -94,6 +95,8 @@ class Dialogue:
         self._lacking: set[str] = set()
         self.place: tuple[str, int] | None = None
         """Host and port as the user named them, by which they are remembered."""
+        self.standing_port: int | None = None
+        """The server's port for the data connections of all sessions; None: not known."""
         self.paths: dict[Way, KnownPath] = {}
         """What is known of the path, each way."""
         self.asked_rate_bps: float | None = None
@@ -231,6 +234,7 @@ class Dialogue:
         """
         self.features = dict(features or OUR_FEATURES)
         self.supports_multiple, self.server_limit = True, limit
+        self.standing_port = port_of_feature(self.features.get("MPSV", ""))
         self.pace = Pace.ALL
 
     async def discover(self) -> None:
@@ -262,6 +266,7 @@ class Dialogue:
 
     def _take_features(self, feat: Reply) -> None:
         self.features = parse_feat(feat.lines) if feat.is_positive else None
+        self.standing_port = port_of_feature((self.features or {}).get("MPSV", ""))
         if not self.may_pipeline:
             self.pace = Pace.ONE_BY_ONE
         else:

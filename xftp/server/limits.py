@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from xftp.errors import XftpError
@@ -21,6 +22,9 @@ from .guessing import address_block
 from .storage import Usages
 from .threads import FairThreads
 from .watch import Watch
+
+if TYPE_CHECKING:
+    from .standing import StandingPort
 
 
 class TooMany(XftpError):
@@ -291,6 +295,8 @@ class Shared:
         self.rates = Rates(limits.rates)
         self.watch = Watch()
         self.ports = PassivePorts(passive_ports)
+        self.standing_port: StandingPort | None = None
+        """Where the data connections of all sessions may come; None: nowhere."""
         self.threads = FairThreads()
         self.usages = Usages()
         """What is kept beneath the homes of accounts that may not keep all that they like."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 from xftp.errors import FileError, XftpError
 from xftp.protocol.commands import BadLine, Command
 from xftp.protocol.replies import Reply
+from xftp.protocol.standing import format_greeting
 
 from .beside import HashBeside
 from .ending import Ending
@@ -44,7 +45,7 @@ class CommandLoop:
             if self.session.begins_tls:  # the port of TLS from the first byte on
                 await self._protect()
                 self.session.protects_data = self.session.buffer_size_is_set = True
-            self._say(220, self.session.settings.welcome)
+            self._say(220, self._greeting())
             self._control.start(self._urgent)
             await self._serve()
         except TimeoutError:
@@ -111,6 +112,10 @@ class CommandLoop:
             if self._is_time_to_end:
                 self._say(421, self._ending.farewell)
                 return
+
+    def _greeting(self) -> str:
+        port = self.session.shared.standing_port
+        return format_greeting(self.session.settings.welcome, port.number if port else None)
 
     async def _protect(self) -> None:
         """Begin with TLS, within the time that a login may take. Raises OSError."""

@@ -23,6 +23,7 @@ from .loop import CommandLoop
 from .proxies import is_trusted, read_header
 from .session import Session
 from .settings import Account, Settings
+from .standing import StandingPort, own_ports, standing_ports
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Server(aioftp.Server):
             welcome_message=settings.welcome,
         )
         self.settings = settings
-        self.shared = Shared(settings.limits, settings.passive_ports)
+        self.shared = Shared(settings.limits, own_ports(settings))
         self._loops: dict[CommandLoop, asyncio.Task[None]] = {}
         self._implicit: asyncio.Server | None = None
         self.is_stopping = False
@@ -55,6 +56,26 @@ class Server(aioftp.Server):
         """Listen. Raises OSError."""
         await super().start(host, port, limit=STREAM_BYTES, backlog=_BACKLOG, **options)
         self._hashes = HashWorker()
+        try:
+            self._open_standing_port()
+        except OSError:
+            await self.close()
+            raise
+
+    def _open_standing_port(self) -> None:
+        """Listen for the data connections of all sessions, unless balancers are in front."""
+        ports = standing_ports(self.settings, self.server_port)
+        if not ports:
+            return
+        hosts = [plain_address(each.getsockname()[0]) for each in self.server.sockets]
+        try:
+            self.shared.standing_port = StandingPort.open(hosts, ports)
+        except OSError as error:
+            if self.settings.standing_port:
+                raise
+            logger.warning("there is no data port for all sessions: %s", error.strerror)
+            return
+        logger.info("data port %d", self.shared.standing_port.number)
 
     async def start_implicit(self, host: str | None = None, port: int = 0) -> None:
         """Listen for clients that begin with TLS, beside `start`. Raises OSError."""
@@ -167,6 +188,8 @@ class Server(aioftp.Server):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        if self.shared.standing_port is not None:
+            self.shared.standing_port.close()
         self._accounts.close()
         self.shared.threads.close()
         self._hashes.close()

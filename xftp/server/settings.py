@@ -103,6 +103,10 @@ class Settings:
     passive_ports: tuple[int, ...] = ()
     """Ports that passive listeners may use; empty: any free one."""
 
+    standing_port: int | None = 0
+    """Port for the data connections of all sessions; 0: the first of several `passive_ports`,
+    without those the one below the first control port if that is free, or any; None: none."""
+
     public_host: str | None = None
     """IPv4 address that PASV and MPSV tell, if the daemon is behind NAT."""
 

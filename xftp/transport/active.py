@@ -35,11 +35,16 @@ class ActiveChannel(DataChannel):
         tuning: Tuning | None = None,
         tls: DataTls | None = None,
         timeout_s: float = OPEN_TIMEOUT_S,
+        call: bytes = b"",
     ) -> None:
-        """Start to connect to every one of `endpoints`, from `local_host` if given."""
+        """Start to connect to every one of `endpoints`, from `local_host` if given.
+
+        call: what each connection begins with, before anything else; a hundred bytes at most.
+        """
         super().__init__(len(endpoints), len(endpoints), tuning, tls)
         self._endpoints = deque(endpoints)
         self._local_host = local_host
+        self._call = call
         self._redial_s = 0.0
         self._openings = 1
         self._dials: set[asyncio.Task[DataConnection]] = set()
@@ -97,6 +102,7 @@ class ActiveChannel(DataChannel):
                 sock.bind((local_host, 0))
             async with asyncio.timeout(timeout_s):
                 await asyncio.get_running_loop().sock_connect(sock, (endpoint.host, endpoint.port))
+                sock.send(self._call)  # the first bytes of a connection find room in its buffer
                 if self.tls is not None:
                     return await TlsConnection.agreed(sock, 0, self.tls, self._tuning)
             return DataConnection(sock, 0, self._tuning)

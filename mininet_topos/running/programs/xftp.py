@@ -26,6 +26,16 @@ class XftpProgram(Program):
         self.targets = self.scratch / "arrived"
         self.gets = flow.direction == "get"
 
+    @property
+    def control_port(self) -> int:
+        """The one above the data port, where xftp looks for that."""
+        return super().data_ports[1]
+
+    @property
+    def data_ports(self) -> tuple[int, int]:
+        first, last = super().data_ports
+        return first, last - 1
+
     def prepare(self) -> None:
         """Write the files and start the daemon where it has to run."""
         self.sources.mkdir()
@@ -36,6 +46,7 @@ class XftpProgram(Program):
         passive_ports, _ = self._ports()
         command = [find("xftpd"), "--root", str(root), "--host", host.ip]
         command += ["--port", str(self.control_port), "--passive-ports", passive_ports]
+        command += ["--data-port", str(self.control_port - 1)]
         command += ["--anonymous", "--writable", "-n", str(max(8, self.flow.connections))]
         command += ["--idle-timeout", "3600"]
         daemon = self.start(host, command, "xftpd")
@@ -98,7 +109,7 @@ class XftpProgram(Program):
         """Give the ports that the daemon listens on for data, and those of the client."""
         first, last = self.data_ports
         middle = (first + last) // 2
-        return f"{first}-{middle}", f"{middle + 1}-{last}"
+        return f"{first}-{middle}", f"{middle + 1}-{last - 1}"
 
     def _names(self) -> list[str]:
         return [f"file{number}" for number in range(self.flow.files)]

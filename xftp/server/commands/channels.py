@@ -21,9 +21,12 @@ from xftp.protocol.addresses import (
     parse_port,
 )
 from xftp.protocol.replies import Reply
+from xftp.protocol.standing import parse_token
 from xftp.server.proxies import ProxiedChannel
 from xftp.server.registry import Argument, Row
 from xftp.server.session import Session
+from xftp.server.standing import StandingChannel, StandingPort
+from xftp.transport.accepting import AcceptingChannel
 from xftp.transport.sockets import is_ipv6, plain_address
 
 _FIRST_UNPRIVILEGED_PORT = 1024
@@ -89,12 +92,39 @@ async def extended_passive(session: Session, argument: str) -> Reply:
 
 async def multiple_passive(session: Session, argument: str) -> Reply:
     _check_not_only_epsv(session)
-    channel = _listen(session, session.connection_limit, session.mult_options.connections)
+    token = parse_token(argument) if argument else None
+    expected = session.mult_options.connections
+    channel: AcceptingChannel
+    if token is None or session.shared.standing_port is None:
+        channel = _listen(session, session.connection_limit, expected)
+    else:
+        channel = _await(session, session.shared.standing_port, token, expected)
     channel.replaces = session.replaces
     session.data.offer(channel, framed=True)
     # One port, listed once for every connection: one hole in the firewall.
     endpoints = [_public(session, channel)] * channel.limit
     return Reply(229, (format_mpsv_reply(endpoints),))
+
+
+def _await(
+    session: Session, port: StandingPort, token: str, expected: int | None
+) -> StandingChannel:
+    """Wait for the connections that come to the standing port with a token."""
+    limit = _reserve(session, session.connection_limit, listens=False)
+    try:
+        return StandingChannel(
+            port,
+            token,
+            local_host=session.control.local_host,
+            peer_host=session.control.peer_host,
+            expected=None if expected is None else min(expected, limit),
+            limit=limit,
+            tuning=session.tuning(limit),
+            tls=session.data_tls,
+        )
+    except DataConnectionError:
+        session.data.drop()
+        raise
 
 
 def _listen(session: Session, limit: int, expected: int | None = None) -> ProxiedChannel:
@@ -123,7 +153,7 @@ def _reserve(session: Session, wanted: int, *, listens: bool) -> int:
     return session.data.reserve(wanted, session.user_name, listens=listens)
 
 
-def _public(session: Session, channel: ProxiedChannel) -> Endpoint:
+def _public(session: Session, channel: AcceptingChannel) -> Endpoint:
     """Give the address that the client is to dial."""
     endpoint = channel.endpoint
     public = session.settings.public_host or session.control.dialled_host
@@ -147,5 +177,5 @@ ROWS = (
     _row("MPRT", multiple_ports, "MPRT IP4|TCP|<address>|<port>,<port>...", Argument.REQUIRED),
     _row("PASV", passive, "PASV"),
     _row("EPSV", extended_passive, "EPSV [1 | 2 | ALL]", Argument.OPTIONAL, feature="EPSV"),
-    _row("MPSV", multiple_passive, "MPSV", Argument.FORBIDDEN_501),
+    _row("MPSV", multiple_passive, "MPSV [<token>]", Argument.OPTIONAL),
 )

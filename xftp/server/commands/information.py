@@ -7,6 +7,7 @@ from functools import partial
 from xftp.protocol.hashes import format_hash_feature
 from xftp.protocol.options import FEED_KEY, REPLACE_KEY, format_feat
 from xftp.protocol.replies import Reply
+from xftp.protocol.standing import format_feature
 from xftp.server.registry import Argument, Row
 from xftp.server.session import Session
 from xftp.transport.hashing import algorithms
@@ -27,6 +28,8 @@ async def features(session: Session, argument: str) -> Reply:
     tuner = session.settings.tuner
     keys = ("Connections", REPLACE_KEY, FEED_KEY, *(tuner.keys if tuner is not None else ()))
     lines[lines.index("MULT")] = "MULT " + "".join(f"{key};" for key in keys)
+    if session.shared.standing_port is not None:
+        lines.append(format_feature(session.shared.standing_port.number))
     hashes = session.commands["HASH"].feature
     lines[lines.index(str(hashes))] = format_hash_feature(algorithms(), session.hash_algorithm)
     named = [tuple(line.partition(" ")[::2]) for line in sorted([*lines, *_FEATURES_OF_ALL])]

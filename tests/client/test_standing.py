@@ -1,0 +1,235 @@
+"""On long paths our client dials the standing port while its commands are on their way."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import xftp
+from tests.support import running_server
+from xftp.client import data
+from xftp.client.memory import MemoryFile
+from xftp.client.series import Pair
+from xftp.client.session import open_session
+from xftp.errors import ReplyError, TuningRefused
+from xftp.protocol.options import MultOptions
+from xftp.server import Server
+from xftp.transport.active import ActiveChannel
+
+from .scripted import (
+    HOST,
+    Conversation,
+    Handler,
+    mpsv,
+    names,
+    records,
+    scripted,
+    sends_records,
+)
+
+DATA = os.urandom(1_000_001)
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Take every path for a long one; gives what the connections of each channel begin with."""
+    calls: list[bytes] = []
+
+    class Noted(ActiveChannel):
+        def __init__(self, *arguments: object, **named: object) -> None:
+            super().__init__(*arguments, **named)  # type: ignore[arg-type]
+            calls.append(self._call)
+
+    monkeypatch.setattr(data, "LONG_RTT_S", 0.0)
+    monkeypatch.setattr(data, "ActiveChannel", Noted)
+    return calls
+
+
+def url_of(server: Server) -> str:
+    return f"ftp://127.0.0.1:{server.server_port}/"
+
+
+async def fetch(
+    url: str, target: Path, connections: int = 4, **options: object
+) -> tuple[list[str], xftp.TransferReport | None]:
+    """Fetch `a`; give the verbs that were sent, and the report."""
+    trace: list[str] = []
+    chosen = xftp.Options(connections=connections, trace=trace.append, **options)  # type: ignore[arg-type]
+    session = await open_session(url, options=chosen, defer=True)
+    try:
+        report = await session.get("a", target)
+    finally:
+        await session.quit()
+    return [line.split()[1] for line in trace if line.startswith("> ")], report
+
+
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("size", [0, 1, 8192, len(DATA)])
+async def test_a_download(
+    server: Server, root: Path, tmp_path: Path, called: list[bytes], count: int, size: int
+) -> None:
+    (root / "a").write_bytes(DATA[:size])
+    verbs, report = await fetch(url_of(server), tmp_path / "a", count)
+    assert (tmp_path / "a").read_bytes() == DATA[:size]
+    assert [bool(each) for each in called] == [True]
+    assert verbs.index("RETR") == verbs.index("MPSV") + 1
+    assert report is not None
+    assert 1 <= len(report.connections) <= count
+
+
+async def test_an_upload(server: Server, root: Path, tmp_path: Path, called: list[bytes]) -> None:
+    (tmp_path / "a").write_bytes(DATA)
+    async with xftp.connect(url_of(server), options=xftp.Options(connections=4)) as session:
+        await session.put(tmp_path / "a", "up")
+    assert (root / "up").read_bytes() == DATA
+    assert [bool(each) for each in called] == [True]
+
+
+async def test_each_transfer_has_a_token_of_its_own(
+    server: Server, root: Path, tmp_path: Path, called: list[bytes]
+) -> None:
+    (root / "a").write_bytes(DATA)
+    async with xftp.connect(url_of(server), options=xftp.Options(connections=4)) as session:
+        for number in range(3):
+            await session.get("a", tmp_path / str(number))
+    assert {(tmp_path / str(number)).read_bytes() for number in range(3)} == {DATA}
+    assert len(set(called)) == 3
+
+
+async def test_many_files_at_once(
+    server: Server, root: Path, here: Path, called: list[bytes]
+) -> None:
+    contents = {str(number): DATA[: number * 1000] for number in range(20)}
+    for name, content in contents.items():
+        (root / name).write_bytes(content)
+    pairs = [Pair(here / name, name) for name in contents]
+    async with xftp.connect(url_of(server), options=xftp.Options(connections=4)) as session:
+        result = await session.move_series("download", pairs)
+    assert not result.failures
+    assert {name: (here / name).read_bytes() for name in names(here)} == contents
+    assert [bool(each) for each in called] == [True]
+
+
+async def test_a_short_path_is_not_worth_it(server: Server, root: Path, tmp_path: Path) -> None:
+    (root / "a").write_bytes(DATA)
+    verbs, _ = await fetch(url_of(server), tmp_path / "a")
+    assert verbs.index("RETR") == verbs.index("MPSV") + 1
+    assert (tmp_path / "a").read_bytes() == DATA
+
+
+async def test_the_server_that_dials_is_not_called(
+    server: Server, root: Path, tmp_path: Path, called: list[bytes]
+) -> None:
+    (root / "a").write_bytes(DATA)
+    verbs, _ = await fetch(url_of(server), tmp_path / "a", passive=False)
+    assert "MPRT" in verbs and "MPSV" not in verbs
+    assert not called
+
+
+async def test_a_missing_file_is_told_as_ever(
+    server: Server, root: Path, tmp_path: Path, called: list[bytes]
+) -> None:
+    (root / "b").write_bytes(DATA)
+    async with xftp.connect(url_of(server), options=xftp.Options(connections=4)) as session:
+        with pytest.raises(ReplyError) as caught:
+            await session.get("a", tmp_path / "a")
+        assert caught.value.code == 550
+        await session.get("b", tmp_path / "b")
+    assert not (tmp_path / "a").exists()
+    assert (tmp_path / "b").read_bytes() == DATA
+    assert called
+
+
+async def test_settings_that_are_not_granted_end_it_before_anything_moves(
+    server: Server, root: Path, tmp_path: Path, called: list[bytes]
+) -> None:
+    def impossible(*_: object) -> tuple[None, MultOptions]:
+        return None, MultOptions(congestion="nonesuch")
+
+    (root / "a").write_bytes(DATA)
+    with pytest.raises(TuningRefused):
+        await fetch(url_of(server), tmp_path / "a", tuning=impossible, strict_tuning=True)
+    assert not (tmp_path / "a").exists()
+
+
+async def test_a_server_that_takes_fewer(root: Path, tmp_path: Path, called: list[bytes]) -> None:
+    """What was dialled ahead was one too many: it is begun anew with as many as there may be."""
+    (root / "a").write_bytes(DATA)
+    async with running_server(root, connection_limit=2) as server:
+        verbs, report = await fetch(url_of(server), tmp_path / "a", 4)
+    assert (tmp_path / "a").read_bytes() == DATA
+    assert [bool(each) for each in called] == [True, False]
+    assert verbs.count("MPSV") == verbs.count("RETR") == 2
+    assert report is not None
+    assert len(report.connections) <= 2
+
+
+async def test_a_port_that_was_taken_for_it_by_mistake(
+    root: Path, tmp_path: Path, called: list[bytes]
+) -> None:
+    """As with --assume-xftpd, where the operator has chosen another one."""
+    (root / "a").write_bytes(DATA)
+    async with running_server(root, standing_port=None) as server:
+        await fetch(url_of(server), tmp_path / "a", assume_xftpd=True)
+    assert (tmp_path / "a").read_bytes() == DATA
+    assert [bool(each) for each in called] == [True, False]
+
+
+async def test_it_is_remembered(
+    server: Server, root: Path, tmp_path: Path, called: list[bytes]
+) -> None:
+    (root / "a").write_bytes(DATA)
+    memory = MemoryFile(tmp_path / "memory")
+    for number in range(2):
+        verbs, _ = await fetch(url_of(server), tmp_path / str(number), memory=memory)
+        assert (tmp_path / str(number)).read_bytes() == DATA
+    assert [bool(each) for each in called] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("greeting", "first"),
+    [
+        ("220 XFTP server ready.", None),
+        ("220 XFTP server ready. Data port 1025.", None),
+        ("220 XFTP server ready. Data port 1025.", "501 MPSV takes no argument."),
+    ],
+    ids=["has none", "names another", "does not know it"],
+)
+async def test_servers_without_it(
+    tmp_path: Path, called: list[bytes], greeting: str, first: str | None
+) -> None:
+    content = DATA[:20_000]
+    listens = mpsv(2)
+
+    async def passive(talk: Conversation, argument: str) -> None:
+        talk.values["called"] = bool(argument)
+        if argument and first is not None:
+            talk.say(first)
+        else:
+            await listens(talk, argument)
+
+    async def sends(talk: Conversation, argument: str) -> None:
+        if talk.values["called"]:
+            talk.say("425 no data connection")
+        else:
+            await sends_records(records(content, [0, 1]), records(content, [2]))(talk, argument)
+
+    script: dict[str, Handler] = {
+        "USER": "230 in",
+        "PASS": "230 in",
+        "TYPE": "200 ok",
+        "FEAT": "211-\r\n MULT Connections;\r\n SIZE\r\n MDTM\r\n211 end",
+        "MULT": "200 2 data connections available.",
+        "OPTS": "200 MULT Connections=2;",
+        "MPSV": passive,
+        "SIZE": f"213 {len(content)}",
+        "MDTM": "213 20200101000000",
+        "RETR": sends,
+        "ABOR": "226 nothing to abort",
+    }
+    async with scripted(script, greeting=greeting) as server:
+        await fetch(f"ftp://{HOST}:{server.port}/", tmp_path / "a", 2, verify="never")
+    assert (tmp_path / "a").read_bytes() == content
+    assert not called[-1]
