@@ -156,11 +156,13 @@ FULL_BYTES = 1000
 """More than a server says in a handshake that resumes a session, and less than a full segment."""
 
 
-def first_of(run: Run, limit: float, verb: str, *arguments: str) -> Seen:
+def first_of(
+    run: Run, limit: float, verb: str, *arguments: str, server_options: tuple[str, ...] = ()
+) -> Seen:
     """Run until the first byte is there after fewer than `limit` round trips, or TRIES times."""
     sender = SERVER if verb == "get" else CLIENT
     for _ in range(TRIES):
-        (seen,) = run(verb, *arguments)
+        (seen,) = run(verb, *arguments, server_options=server_options)
         if seen.first_byte_round_trips(sender) < limit:
             break
     return seen
@@ -185,6 +187,12 @@ def test_the_first_byte_of_a_cold_download(
     opening_s = seen.opening_s()
     assert len(opening_s) == 4
     assert max(opening_s) - min(opening_s) < RTT_S / 2  # all at once
+
+
+def test_the_first_byte_from_a_server_without_a_standing_port(run: Run) -> None:
+    without = ("--data-port", "none")
+    seen = first_of(run, 5 + HALF_A_TRIP, "get", "--no-memory", server_options=without)
+    assert 4.9 < seen.first_byte_round_trips(SERVER) < 5 + HALF_A_TRIP
 
 
 @pytest.mark.parametrize(

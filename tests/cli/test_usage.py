@@ -103,7 +103,16 @@ def test_options_that_contradict_each_other(options: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--root", "/no/such"), ("--bogus",), ("user",), ("status", "--bogus"), ()]
+    "arguments",
+    [
+        ("--root", "/no/such"),
+        ("--data-port", "65536"),
+        ("--data-port", "any"),
+        ("--bogus",),
+        ("user",),
+        ("status", "--bogus"),
+        (),
+    ],
 )
 def test_the_daemon_says_what_is_wrong_as_the_client_does(arguments: tuple[str, ...]) -> None:
     done = subprocess.run(

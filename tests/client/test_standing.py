@@ -183,7 +183,7 @@ async def test_it_is_remembered(
     (root / "a").write_bytes(DATA)
     memory = MemoryFile(tmp_path / "memory")
     for number in range(2):
-        verbs, _ = await fetch(url_of(server), tmp_path / str(number), memory=memory)
+        await fetch(url_of(server), tmp_path / str(number), memory=memory)
         assert (tmp_path / str(number)).read_bytes() == DATA
     assert [bool(each) for each in called] == [True, True]
 

@@ -13,10 +13,11 @@ import pytest
 
 from bench.emulated_path import Link, long_link
 from tuning.congestion import ParameterMap, Parameters, choose
+from tuning.sockopts import SocketTuning
 from tuning.tcp_info import TcpInfo
 
 from .bpf_support import needs_bpf
-from .transfers import Observed, connected, observe, transfer
+from .transfers import Observed, connected, info_of, observe, transfer
 
 pytestmark = needs_bpf
 
@@ -99,6 +100,18 @@ def test_takes_its_rate_from_the_pacing_option(link: Link, parameter_map: Parame
     with connected(link, client=tune) as (sender, receiver):
         seen = observe(sender, receiver, size_bytes=1 << 16)
     assert seen.first.snd_cwnd_segments == link_segments(seen.first, seen.first.rtt_s)
+
+
+def test_a_connection_that_was_accepted_starts_like_one_that_is_made(
+    link: Link, parameter_map: ParameterMap
+) -> None:
+    """The rate is told behind the algorithm, which looks for it when it is chosen."""
+    with connected(link) as (_, accepted):
+        wishes = SocketTuning(congestion="xftp_rented", pacing_rate_bps=RATE_BPS)
+        assert not wishes.apply(accepted)
+        info = info_of(accepted)
+    assert info.snd_cwnd_segments == link_segments(info, info.rtt_s)
+    assert info.pacing_rate_bps == pytest.approx(payload_rate_bps(info), rel=0.001)
 
 
 def test_fills_the_link_from_the_first_byte(parameter_map: ParameterMap) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import aioftp
 
-from xftp.errors import PeerError
+from xftp.errors import ConnectError, PeerError
 from xftp.protocol.proxy_protocol import Proxied
 from xftp.protocol.replies import format_reply
 from xftp.transport.sockets import plain_address
@@ -53,12 +53,12 @@ class Server(aioftp.Server):
         """Whether it was asked to stop."""
 
     async def start(self, host: str | None = None, port: int = 0, **options: Any) -> None:
-        """Listen. Raises OSError."""
+        """Listen. Raises OSError, and ConnectError for the data port."""
         await super().start(host, port, limit=STREAM_BYTES, backlog=_BACKLOG, **options)
         self._hashes = HashWorker()
         try:
             self._open_standing_port()
-        except OSError:
+        except BaseException:
             await self.close()
             raise
 
@@ -72,7 +72,8 @@ class Server(aioftp.Server):
             self.shared.standing_port = StandingPort.open(hosts, ports)
         except OSError as error:
             if self.settings.standing_port:
-                raise
+                reason = f"cannot listen on the data port {ports[0]}: {error.strerror}"
+                raise ConnectError(reason) from error
             logger.warning("there is no data port for all sessions: %s", error.strerror)
             return
         logger.info("data port %d", self.shared.standing_port.number)
