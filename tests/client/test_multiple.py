@@ -1,5 +1,6 @@
 """MULT, MPSV and MPRT, and the way back to a single connection (Allman 1997 B.2)."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -175,12 +176,20 @@ async def test_a_malformed_reply_to_mpsv_is_the_servers_fault(tmp_path: Path, re
     assert names(tmp_path) == []
 
 
-async def test_active_connections_go_to_one_port_named_many_times(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_named", [False, True], ids=["any port", "a port of the user's"])
+async def test_active_connections_go_to_one_port_named_many_times(
+    tmp_path: Path, is_named: bool
+) -> None:
+    with socket.create_server((HOST, 0)) as listening:
+        free_port = listening.getsockname()[1]
+    listen_ports = (free_port,) if is_named else ()
+
     async def mprt(talk: Conversation, argument: str) -> None:
         assert argument.startswith(f"IP4|TCP|{HOST}|")
         ports = argument.split("|")[3].split(",")
         assert len(ports) == 3
         assert len(set(ports)) == 1
+        assert not is_named or int(ports[0]) == free_port
         for port in ports:
             talk.data.put_nowait(await talk.dial(int(port)))
         talk.say("200 fine")
@@ -193,7 +202,7 @@ async def test_active_connections_go_to_one_port_named_many_times(tmp_path: Path
     }
     async with (
         scripted(script) as server,
-        session_with(server, connections=3, passive=False) as session,
+        session_with(server, connections=3, passive=False, listen_ports=listen_ports) as session,
     ):
         report = await session.get("a", tmp_path / "a")
         assert report is not None

@@ -166,6 +166,19 @@ async def test_a_server_that_takes_fewer(root: Path, tmp_path: Path, called: lis
     assert len(report.connections) <= 2
 
 
+@pytest.mark.parametrize("wanted", [9, 10**20])
+async def test_more_than_usual_are_not_dialled_ahead(
+    server: Server, root: Path, tmp_path: Path, called: list[bytes], wanted: int
+) -> None:
+    """How many a server takes is not known before it has said so."""
+    (root / "a").write_bytes(DATA)
+    _, report = await fetch(url_of(server), tmp_path / "a", wanted, connection_limit=wanted)
+    assert (tmp_path / "a").read_bytes() == DATA
+    assert [bool(each) for each in called] == [False]
+    assert report is not None
+    assert len(report.connections) <= 8
+
+
 async def test_a_port_that_was_taken_for_it_by_mistake(
     root: Path, tmp_path: Path, called: list[bytes]
 ) -> None:

@@ -124,6 +124,60 @@ async def test_one_of_two_is_refused() -> None:
     passive.close()
 
 
+CALL = b"whose I am\r\n"
+
+
+async def heard_by(listener: socket.socket) -> bytes:
+    """Accept a connection, and give what it begins with."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(10):
+        sock, _ = await loop.sock_accept(listener)
+        with sock:
+            return await loop.sock_recv(sock, 100)
+
+
+async def test_each_connection_begins_with_its_call() -> None:
+    with socket.create_server((HOST, 0)) as listener:
+        listener.setblocking(False)
+        endpoint = Endpoint(HOST, listener.getsockname()[1])
+        channel = ActiveChannel([endpoint] * 2, call=CALL)
+        assert [await heard_by(listener) for _ in range(2)] == [CALL, CALL]
+        channel.close()
+
+
+@pytest.mark.parametrize("is_refused_first", [True, False])
+async def test_who_comes_too_early_is_dialled_once_more(is_refused_first: bool) -> None:
+    """The refusal may come before or after the peer has said that it is there."""
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+    channel = ActiveChannel([Endpoint(HOST, port)] * 2, call=CALL)
+    if is_refused_first:
+        await asyncio.wait(list(channel._dials))
+        await asyncio.sleep(0)  # what is done when they end
+        assert channel.may_bring_more
+        assert not channel.failures
+    else:
+        for _ in range(2):  # both connect: what comes of it is seen later
+            await asyncio.sleep(0)
+    with socket.create_server((HOST, port)) as listener:
+        listener.setblocking(False)
+        channel.confirm()
+        assert [await heard_by(listener) for _ in range(2)] == [CALL, CALL]
+        await channel.wait_for_first(10)
+    assert not channel.failures
+    channel.close()
+
+
+async def test_who_is_refused_once_more_has_failed() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+    channel = ActiveChannel([Endpoint(HOST, port)] * 2, call=CALL)
+    channel.confirm()
+    with pytest.raises(DataConnectionError, match="Connection refused"):
+        await channel.wait_for_first(10)
+    channel.close()
+
+
 async def test_port_range() -> None:
     with socket.socket() as taken:
         taken.bind((HOST, 0))

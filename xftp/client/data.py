@@ -25,6 +25,7 @@ from xftp.protocol.addresses import (
     parse_pasv_reply,
 )
 from xftp.protocol.commands import Command
+from xftp.protocol.options import MULT_LIMIT
 from xftp.protocol.replies import Reply
 from xftp.protocol.standing import format_call, new_token
 from xftp.transport.active import ActiveChannel
@@ -187,7 +188,7 @@ async def _mpsv(
     dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight
 ) -> Opened | Sequence[Reply]:
     """Dial what the server names; its standing port while the commands are on their way."""
-    port = _port_to_call(dialogue)
+    port = _port_to_call(dialogue, count)
     if port is not None:
         return await _call(dialogue, tuned, count, flight, port)
     options = tuned.command(announces=True)
@@ -209,13 +210,14 @@ async def _mpsv(
     return Opened(dialogue, _dial(dialogue, tuned, endpoints), True, replies, transfer=transfer)
 
 
-def _port_to_call(dialogue: Dialogue) -> int | None:
+def _port_to_call(dialogue: Dialogue, count: int) -> int | None:
     """Give the standing port where to dial before the server has answered is worth something."""
     rtt_s = dialogue.control.rtt_s
     is_long = rtt_s is not None and rtt_s >= LONG_RTT_S
     if not is_long or dialogue.pace is not Pace.ALL or dialogue.control.tls is not None:
         return None
-    return dialogue.standing_port
+    # A server that has not told its limit has the usual one (Allman 1997 B.5).
+    return dialogue.standing_port if count <= (dialogue.server_limit or MULT_LIMIT) else None
 
 
 async def _call(dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight, port: int) -> Opened:
@@ -247,6 +249,7 @@ async def _call(dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight, p
             dialogue.trace(f"the server does not take {count} connections on its port {port}")
             dialogue.standing_port = None
             raise _CalledInVain(len(named) or count, leading)
+        channel.confirm()
     except BaseException:
         await opened.release()
         raise

@@ -39,7 +39,9 @@ class ActiveChannel(DataChannel):
     ) -> None:
         """Start to connect to every one of `endpoints`, from `local_host` if given.
 
-        call: what each connection begins with, before anything else; a hundred bytes at most.
+        call: what each connection begins with, before anything else; a hundred bytes at most. With
+        a call the peer may not have been heard of yet: what fails then is dialled once more as soon
+        as `confirm` tells that it is there.
         """
         super().__init__(len(endpoints), len(endpoints), tuning, tls)
         self._endpoints = deque(endpoints)
@@ -48,12 +50,22 @@ class ActiveChannel(DataChannel):
         self._redial_s = 0.0
         self._openings = 1
         self._dials: set[asyncio.Task[DataConnection]] = set()
+        self._early: set[asyncio.Task[DataConnection]] = set()
+        self._is_confirmed = not call
+        self._put_off = 0
         for endpoint in endpoints:
             self._start_dial(endpoint, 0.0, timeout_s)
 
     @property
     def dials(self) -> bool:
         return self.replaces
+
+    def confirm(self) -> None:
+        """Note that the peer listens, and dial anew what it was too early for."""
+        self._is_confirmed = True
+        put_off, self._put_off = self._put_off, 0
+        for _ in range(put_off):
+            self._dial_anew()
 
     def replenish(self, good: int) -> None:
         missing = min(self.limit - good, MOST_CONNECTIONS - len(self.connections))
@@ -78,6 +90,8 @@ class ActiveChannel(DataChannel):
     def _start_dial(self, endpoint: Endpoint, pause_s: float, timeout_s: float) -> None:
         task = asyncio.create_task(self._dial(endpoint, pause_s, timeout_s))
         self._dials.add(task)
+        if not self._is_confirmed:
+            self._early.add(task)
         task.add_done_callback(self._dialled)
 
     def _stop_dialling(self) -> None:
@@ -86,7 +100,7 @@ class ActiveChannel(DataChannel):
 
     @property
     def may_bring_more(self) -> bool:
-        return not self._closed and bool(self._dials)
+        return not self._closed and bool(self._dials or self._put_off)
 
     def close(self) -> None:
         super().close()
@@ -111,7 +125,9 @@ class ActiveChannel(DataChannel):
             raise
 
     def _dialled(self, task: asyncio.Task[DataConnection]) -> None:
+        was_early = task in self._early
         self._dials.discard(task)
+        self._early.discard(task)
         if task.cancelled():
             return
         error = task.exception()
@@ -126,11 +142,22 @@ class ActiveChannel(DataChannel):
         if not isinstance(error, OSError):
             raise error
         logger.info("a data connection failed: %s", error)
+        if was_early and not self._closed:
+            if self._is_confirmed:
+                self._dial_anew()
+            else:
+                self._put_off += 1
+            return
         if len(self.failures) < self.limit:
             self.failures.append(error)
         if error.errno in _CUT and not self._dials and not self.connections:
             self._open_again()
         self._tell()
+
+    def _dial_anew(self) -> None:
+        """Dial once more, without a pause."""
+        self._endpoints.rotate(-1)
+        self._start_dial(self._endpoints[0], 0.0, OPEN_TIMEOUT_S)
 
     def _open_again(self) -> None:
         """Dial all again that were cut before the first had been made."""
