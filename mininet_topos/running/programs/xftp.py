@@ -43,10 +43,10 @@ class XftpProgram(Program):
         for number, name in enumerate(self._names()):
             write_random(self.sources / name, self.flow.size_bytes, self.place.seed + number)
         host, root = (self.sender, self.sources) if self.gets else (self.receiver, self.targets)
-        passive_ports, _ = self._ports()
+        first, data_port = self.data_ports
         command = [find("xftpd"), "--root", str(root), "--host", host.ip]
-        command += ["--port", str(self.control_port), "--passive-ports", passive_ports]
-        command += ["--data-port", str(self.control_port - 1)]
+        command += ["--port", str(self.control_port), "--data-port", str(data_port)]
+        command += ["--passive-ports", f"{first}-{data_port - 1}"]
         command += ["--anonymous", "--writable", "-n", str(max(8, self.flow.connections))]
         command += ["--idle-timeout", "3600"]
         daemon = self.start(host, command, "xftpd")
@@ -59,7 +59,6 @@ class XftpProgram(Program):
         command += ["--json"] if self.flow.report else []
         command += ["-n", str(self.flow.connections or "auto")]
         command += ["--assume-xftpd"] if self.flow.known else []
-        command += ["--listen-ports", self._ports()[1]]
         command += _options(self.flow.sockets, strict=self.flow.strict)
         if self.flow.mirror:
             command += [url, str(self.targets)] if self.gets else [str(self.sources), url]
@@ -104,12 +103,6 @@ class XftpProgram(Program):
                 f"{self.flow.name}: {made} of {self.flow.connections} connections were made: "
                 f"{notices or 'xftp does not say why'}"
             )
-
-    def _ports(self) -> tuple[str, str]:
-        """Give the ports that the daemon listens on for data, and those of the client."""
-        first, last = self.data_ports
-        middle = (first + last) // 2
-        return f"{first}-{middle}", f"{middle + 1}-{last - 1}"
 
     def _names(self) -> list[str]:
         return [f"file{number}" for number in range(self.flow.files)]
