@@ -28,6 +28,7 @@ from .scripted import (
     scripted,
     sends_records,
 )
+from .tuning_fakes import FakeTuner
 
 DATA = os.urandom(1_000_001)
 
@@ -140,6 +141,21 @@ async def test_a_missing_file_is_told_as_ever(
     assert not (tmp_path / "a").exists()
     assert (tmp_path / "b").read_bytes() == DATA
     assert called
+
+
+async def test_who_asks_for_a_window_asks_first(
+    root: Path, tmp_path: Path, called: list[bytes]
+) -> None:
+    """A route that grants it has to be there before the first SYN."""
+
+    def window(*_: object) -> tuple[None, MultOptions]:
+        return None, MultOptions(initial_window_segments=20)
+
+    (root / "a").write_bytes(DATA)
+    async with running_server(root, tuner=FakeTuner()) as server:
+        await fetch(url_of(server), tmp_path / "a", tuning=window)
+    assert (tmp_path / "a").read_bytes() == DATA
+    assert [bool(each) for each in called] == [False]
 
 
 async def test_settings_that_are_not_granted_end_it_before_anything_moves(

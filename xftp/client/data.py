@@ -188,7 +188,7 @@ async def _mpsv(
     dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight
 ) -> Opened | Sequence[Reply]:
     """Dial what the server names; its standing port while the commands are on their way."""
-    port = _port_to_call(dialogue, count)
+    port = _port_to_call(dialogue, tuned, count)
     if port is not None:
         return await _call(dialogue, tuned, count, flight, port)
     options = tuned.command(announces=True)
@@ -210,11 +210,13 @@ async def _mpsv(
     return Opened(dialogue, _dial(dialogue, tuned, endpoints), True, replies, transfer=transfer)
 
 
-def _port_to_call(dialogue: Dialogue, count: int) -> int | None:
+def _port_to_call(dialogue: Dialogue, tuned: Tuned, count: int) -> int | None:
     """Give the standing port where to dial before the server has answered is worth something."""
     rtt_s = dialogue.control.rtt_s
     is_long = rtt_s is not None and rtt_s >= LONG_RTT_S
     if not is_long or dialogue.pace is not Pace.ALL or dialogue.control.tls is not None:
+        return None
+    if tuned.asks_for_window:
         return None
     # A server that has not told its limit has the usual one (Allman 1997 B.5).
     return dialogue.standing_port if count <= (dialogue.server_limit or MULT_LIMIT) else None

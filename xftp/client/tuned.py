@@ -107,6 +107,14 @@ class Tuned:
                 self._refuse(f"{key} {asked} was asked of the server, which {instead}")
 
     @property
+    def asks_for_window(self) -> bool:
+        """Whether the server's connections are to begin with a certain window.
+
+        It may have to be granted before their first SYN.
+        """
+        return self._asked.initial_window_segments is not None
+
+    @property
     def _is_empty(self) -> bool:
         return self._asked == MultOptions()
 

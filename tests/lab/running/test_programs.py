@@ -45,6 +45,9 @@ def test_flows_have_ports_of_their_own_below_the_ephemeral_ones(tmp_path: Path) 
         ports = set(range(first, last + 1))
         assert not taken & ports
         taken |= ports
+        xftp = program(Xftp(name=f"x{slot}", size_bytes=1), tmp_path, slot)
+        assert xftp.data_ports == (first, last - 1)
+        assert xftp.control_port == last  # behind the data port, where xftp looks for that
     assert max(taken) < 32_768
     with pytest.raises(ExperimentError, match="at most"):
         program(Bulk(name="more", size_bytes=1), tmp_path, MOST_FLOWS)
