@@ -261,7 +261,7 @@ async def test_a_port_that_is_named(root: Path) -> None:
 async def test_a_named_port_that_is_taken_is_an_error(root: Path) -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ConnectError, match=f"cannot listen on the data port {port}"):
+        with pytest.raises(ConnectError, match=f"data port {port}: Address already in use"):
             async with running_server(root, standing_port=port):
                 pass
 

@@ -21,7 +21,11 @@ def _ipv4(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
 
 
 def _port_or_none(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
-    return None if value == "none" else int(click.IntRange(0, 65535)(value, param, ctx))
+    if value == "none":
+        return None
+    if not (value.isascii() and value.isdigit() and int(value) < 65536):
+        raise click.BadParameter(f"{value!r} is no port; give a number or none", ctx, param)
+    return int(value)
 
 
 def _networks(

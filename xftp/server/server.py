@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -72,7 +73,9 @@ class Server(aioftp.Server):
             self.shared.standing_port = StandingPort.open(hosts, ports)
         except OSError as error:
             if self.settings.standing_port:
-                reason = f"cannot listen on the data port {ports[0]}: {error.strerror}"
+                reason = (
+                    f"cannot listen on the data port {ports[0]}: {os.strerror(error.errno or 0)}"
+                )
                 raise ConnectError(reason) from error
             logger.warning("there is no data port for all sessions: %s", error.strerror)
             return
