@@ -131,24 +131,25 @@ def test_keeps_a_queue_of_one_hold(parameter_map: ParameterMap) -> None:
         with long_link(RTT_S / 2, rate_bps=RATE_BPS, queue_bytes=BDP_BYTES) as path:
             seen = transfer(path, "xftp_rented", rented, parameter_map, size_bytes=SIZE_BYTES)
         settled = [info.rtt_s - seen.least_rtt_s for at, info in seen.samples if at > 1]
-        queue_s = statistics.median(settled[:-50])
-        if 0.4 * HOLD_S <= queue_s <= 1.6 * HOLD_S:
-            break
-    else:
-        pytest.fail(f"a queue of {queue_s} s, not {HOLD_S}")
-    assert not seen.last.total_retrans_segments
+        queue_s, lost = statistics.median(settled[:-50]), seen.last.total_retrans_segments
+        if 0.4 * HOLD_S <= queue_s <= 1.6 * HOLD_S and not lost:
+            return
+    pytest.fail(f"a queue of {queue_s} s instead of {HOLD_S}, {lost} segments sent again")
 
 
 def test_keeps_none_where_what_is_above_the_rate_is_dropped(parameter_map: ParameterMap) -> None:
     """A policer of exactly the rate, whose queue is shorter than a hold."""
-    with long_link(RTT_S / 2, rate_bps=RATE_BPS, queue_bytes=12_000) as link:
-        seen = transfer(link, "xftp_rented", rented, parameter_map, size_bytes=3 * SIZE_BYTES)
-    exact_bps = payload_rate_bps(seen.first)
-    paces = [info.pacing_rate_bps / exact_bps for _, info in seen.samples]
-    assert 1.04 < max(paces) <= 1.0626
-    assert max(paces[len(paces) // 2 :]) <= 1.001
-    segments = 3 * SIZE_BYTES / seen.first.snd_mss_bytes
-    assert seen.last.total_retrans_segments < segments / 32
+    for _ in range(TRIES):
+        with long_link(RTT_S / 2, rate_bps=RATE_BPS, queue_bytes=12_000) as link:
+            seen = transfer(link, "xftp_rented", rented, parameter_map, size_bytes=3 * SIZE_BYTES)
+        exact_bps = payload_rate_bps(seen.first)
+        paces = [info.pacing_rate_bps / exact_bps for _, info in seen.samples]
+        most, later = max(paces), max(paces[len(paces) // 2 :])
+        lost = seen.last.total_retrans_segments * seen.first.snd_mss_bytes / (3 * SIZE_BYTES)
+        assert most <= 1.0626
+        if most > 1.04 and later <= 1.001 and lost < 1 / 32:
+            return
+    pytest.fail(f"paced at {most} times the rate, later at {later}; {lost} sent again")
 
 
 def test_takes_scattered_loss_for_errors(parameter_map: ParameterMap) -> None:
