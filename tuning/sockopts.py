@@ -216,7 +216,7 @@ class SocketTuning:
                 if isinstance(error, OSError) and error.errno in _CALLER_ERRORS:
                     raise
                 refused[name] = _refusal(sock, name, value, error)
-        if self.congestion is not None and kernel.is_connected(sock):
+        if self.congestion and "congestion" not in refused and kernel.is_connected(sock):
             _begin_again(sock, self.congestion)
         later = (d for d in self.differences(sock) if d.option not in refused)
         return (*refused.values(), *later)

@@ -114,6 +114,14 @@ def test_a_connection_that_was_accepted_starts_like_one_that_is_made(
     assert info.pacing_rate_bps == pytest.approx(payload_rate_bps(info), rel=0.001)
 
 
+def test_an_algorithm_that_is_refused_leaves_what_an_accepted_connection_had(link: Link) -> None:
+    with connected(link) as (_, accepted):
+        before = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        (refused,) = SocketTuning(congestion="nosuch").apply(accepted)
+        assert refused.option == "congestion"
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16) == before
+
+
 def test_fills_the_link_from_the_first_byte(parameter_map: ParameterMap) -> None:
     def least_bps(seen: Observed) -> float:
         at_line_rate_s = SIZE_BYTES * 8 / payload_rate_bps(seen.first)

@@ -18,13 +18,14 @@
  *   more than one segment in 8 lost
  *   time-out                        share is halved
  * A link that is paced at its own rate is idle for as long as its sender was kept from sending, and
- * never catches up. So with share 1 a queue of up to one hold is kept at the link, which then has
- * something to send: the pace is 1/16 above the rate in rounds that follow one whose least RTT was
- * within base + hold. Where that meets no queue but a limit that drops what is above it, it costs
- * more than it gives: if more than 1/32 of 512 segments is lost meanwhile, it is given up for good.
+ * never catches up. So with share 1 a queue of one hold is kept at the link, which then has something
+ * to send: the pace of a round is above or below the rate by half of what the least RTT of the round
+ * before was short of base + hold, or beyond it, in parts of base, and by 1/16 at most. Where that
+ * meets no queue but a limit that drops what is above it, it costs more than it gives: if more than
+ * 1/32 of 512 segments is lost in rounds above the rate, it is given up for good.
  * hold is base/8, but 2.5 ms at least and 50 ms at most. Within means that the RTT is no longer than
- * base + hold, near no longer than base + 2 hold, grown that it is, and far longer than base + 4 hold. room is three holds with
- * share 1, else one.
+ * base + hold, near no longer than base + 2 hold, grown that it is, and far longer than base + 4 hold.
+ * room is three holds with share 1, else one.
  * For 30 s no RTT near base means that the path has changed, and base is the least of the last round.
  * The window never exceeds rate x (base RTT + room) + 3 segments, whatever happens.
  *
@@ -180,7 +181,7 @@ static inline void end_round(struct rented *own, const struct tcp_sock *tp, __u3
 		own->trim = trim_for(own, own->round_rtt_us - own->base_rtt_us);
 }
 
-/* Pace at share x rate, or a little above. The kernel counts payload only, the link headers too. */
+/* Pace at share x rate, and trim it. The kernel counts payload only, the link headers too. */
 static inline void pace(struct sock *sk, const struct rented *own)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

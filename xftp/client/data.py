@@ -173,6 +173,15 @@ async def _open_multiple(
     return opened
 
 
+async def _fly(
+    dialogue: Dialogue, commands: Sequence[Command], transfer: Command | None
+) -> tuple[list[Reply], Answer | None]:
+    """Send commands, and the transfer with them if there is one and that is safe."""
+    if transfer is None:
+        return await dialogue.flight(*commands), None
+    return await dialogue.flight_with(commands, transfer)
+
+
 class _CalledInVain(Exception):
     """The server has no such standing port, or takes fewer connections than were dialled."""
 
@@ -236,10 +245,7 @@ async def _call(dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight, p
     opened = Opened(dialogue, channel, True, ())
     try:
         commands += flight.trailing
-        if flight.transfer is None:
-            answered = await dialogue.flight(*commands)
-        else:
-            answered, opened.transfer = await dialogue.flight_with(commands, flight.transfer)
+        answered, opened.transfer = await _fly(dialogue, commands, flight.transfer)
         at = len(answered) - len(flight.trailing) - 1
         reply = answered[at]
         leading = _check_options(tuned, options, answered[:at])
@@ -269,10 +275,7 @@ async def _mprt(
         options = tuned.command(announces=False)
         listening = Command("MPRT", format_mprt([channel.endpoint] * count))
         commands = [*flight.leading, *([options] if options else []), listening, *flight.trailing]
-        if flight.transfer is None:
-            answered = await dialogue.flight(*commands)
-        else:
-            answered, opened.transfer = await dialogue.flight_with(commands, flight.transfer)
+        answered, opened.transfer = await _fly(dialogue, commands, flight.transfer)
         at = len(answered) - len(flight.trailing) - 1
         reply = answered[at]
         replies = [*_check_options(tuned, options, answered[:at]), *answered[at + 1 :]]
