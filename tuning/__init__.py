@@ -7,24 +7,32 @@
 Useful alone: it knows nothing of FTP and needs only the standard library. Congestion algorithms
 are in `tuning.congestion`, struct tcp_info in `tuning.tcp_info`, the equations in `tuning.model`
 and `tuning.reno`.
+
+Names are imported when they are first used: to set a socket needs little of all this.
 """
 
-from .errors import TuningError
-from .model import Link, Response, TransferTime
-from .planning import Plan, plan
-from .profiles import AUTO, PROFILES, Direction, Profile
-from .sockopts import Difference, Granted, Keepalive, SocketTuning, Tuner, granted
-from .tcp_info import TcpInfo, TcpState
-from .units import (
-    format_loss,
-    format_rate,
-    format_size,
-    format_time,
-    parse_loss,
-    parse_rate,
-    parse_size,
-    parse_time,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import TuningError
+    from .model import Link, Response, TransferTime
+    from .planning import Plan, plan
+    from .profiles import AUTO, PROFILES, Direction, Profile
+    from .sockopts import Difference, Granted, Keepalive, SocketTuning, Tuner, granted
+    from .tcp_info import TcpInfo, TcpState
+    from .units import (
+        format_loss,
+        format_rate,
+        format_size,
+        format_time,
+        parse_loss,
+        parse_rate,
+        parse_size,
+        parse_time,
+    )
 
 __all__ = [
     "AUTO",
@@ -54,3 +62,38 @@ __all__ = [
     "parse_time",
     "plan",
 ]
+
+_HOMES = {
+    **dict.fromkeys(("TuningError",), "errors"),
+    **dict.fromkeys(("Link", "Response", "TransferTime"), "model"),
+    **dict.fromkeys(("Plan", "plan"), "planning"),
+    **dict.fromkeys(("AUTO", "PROFILES", "Direction", "Profile"), "profiles"),
+    **dict.fromkeys(
+        ("Difference", "Granted", "Keepalive", "SocketTuning", "Tuner", "granted"), "sockopts"
+    ),
+    **dict.fromkeys(("TcpInfo", "TcpState"), "tcp_info"),
+    **dict.fromkeys(
+        (
+            "format_loss",
+            "format_rate",
+            "format_size",
+            "format_time",
+            "parse_loss",
+            "parse_rate",
+            "parse_size",
+            "parse_time",
+        ),
+        "units",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

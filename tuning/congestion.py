@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from .bpf import host, syscalls
 from .bpf.host import CongestionError, available, is_loaded, load, loaded, names, unload
@@ -148,8 +148,7 @@ _FIELDS = tuple(field.name for field in fields(Parameters))
 _WHOLE = tuple(field.name for field in fields(Parameters) if "int" in str(field.type))
 
 
-@dataclass(frozen=True, slots=True)
-class Algorithm:
+class Algorithm(NamedTuple):
     """One of ours."""
 
     name: str

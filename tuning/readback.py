@@ -13,9 +13,7 @@ import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from .tcp_info import TcpState, tcp_info
+from typing import Any, NamedTuple
 
 LINUX = sys.platform == "linux"
 """Everything but the buffers, the segment size and the keepalives is Linux's own."""
@@ -37,6 +35,7 @@ COUNTS_HEADERS = frozenset({"xftp_rented"})
 """Algorithms that take SO_MAX_PACING_RATE for the link's rate and allow for headers themselves."""
 
 TCP_CONGESTION = getattr(socket, "TCP_CONGESTION", 13)
+TCP_INFO = getattr(socket, "TCP_INFO", 11)
 TCP_FASTOPEN = getattr(socket, "TCP_FASTOPEN", 23)
 TCP_FASTOPEN_CONNECT = 30
 """Put the SYN off until the first write (linux/tcp.h, Linux 4.11)."""
@@ -46,6 +45,9 @@ TCP_QUICKACK = getattr(socket, "TCP_QUICKACK", 12)
 TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", 18)
 TCP_WINDOW_CLAMP = getattr(socket, "TCP_WINDOW_CLAMP", 10)
 TCP_KEEPIDLE = getattr(socket, "TCP_KEEPIDLE", 4)
+
+_ESTABLISHED, _CLOSE, _CLOSE_WAIT, _LISTEN = 1, 7, 8, 10
+"""States of a TCP socket: net/tcp_states.h."""
 
 CONGESTION_NAME_ROOM = 16
 """TCP_CA_NAME_MAX of net/tcp.h: 15 characters and a zero."""
@@ -84,8 +86,7 @@ class Keepalive:
     """TCP_KEEPCNT: this many without an answer end the connection, 1 to 127."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Granted:
+class Granted(NamedTuple):
     """What a socket has now; None where the kernel cannot tell."""
 
     send_buffer_bytes: int
@@ -125,8 +126,7 @@ class Granted:
     """Whether the socket may connect, or be connected to, with data in the SYN."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """A wish that the kernel did not grant as asked."""
 
     option: str
@@ -231,11 +231,20 @@ def sysctl(name: str) -> str | None:
 
 def is_connected(sock: socket.socket) -> bool:
     """Tell whether a socket is neither closed nor listening."""
-    info = tcp_info(sock)
-    return info is not None and info.state not in (TcpState.CLOSE, TcpState.LISTEN)
+    return _state(sock) not in (None, _CLOSE, _LISTEN)
 
 
 # -- reading back -----------------------------------------------------------------------------
+
+
+def _state(sock: socket.socket) -> int | None:
+    """Give tcpi_state, the first byte of struct tcp_info; None where the kernel cannot tell."""
+    if not LINUX:
+        return None
+    try:
+        return sock.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 1)[0]
+    except OSError:
+        return None
 
 
 def _linux_integer(sock: socket.socket, option: int) -> int | None:
@@ -254,9 +263,13 @@ def _initial_window(sock: socket.socket) -> int | None:
 
     The SYN of the side that connected counts as one byte acknowledged (`TcpInfo.bytes_acked`).
     """
-    info = tcp_info(sock)
     # A receiver may find that its peer has sent everything and closed already.
-    if info is None or info.state not in (TcpState.ESTABLISHED, TcpState.CLOSE_WAIT):
+    if _state(sock) not in (_ESTABLISHED, _CLOSE_WAIT):
+        return None
+    from .tcp_info import tcp_info  # long to load, and not needed to connect
+
+    info = tcp_info(sock)
+    if info is None:
         return None
     return None if info.bytes_acked is None or info.bytes_acked > 1 else info.snd_cwnd_segments
 

@@ -230,8 +230,8 @@ class SocketTuning:
         got = granted(sock)
         connected = kernel.is_connected(sock)
         found = []
-        for field in fields(Granted):
-            name, asked = field.name, getattr(self, field.name)
+        for name in Granted._fields:
+            asked = getattr(self, name)
             has = getattr(got, name)
             if asked is not None and not kernel.agrees(sock, name, asked, has, connected):
                 found.append(Difference(name, asked, has, kernel.explain(name, asked, has)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES
@@ -26,48 +24,48 @@ GEO = Progress(
     timeouts=0,
     silent_s=0.05,
 )
-IDLE = replace(GEO, outstanding_bytes=0, silent_s=0.0)
+IDLE = GEO._replace(outstanding_bytes=0, silent_s=0.0)
 
 
 @pytest.mark.parametrize("rtt_s", [0.0001, 0.04, 0.6])
 def test_among_healthy_connections_nothing_is_repeated(rtt_s: float) -> None:
     rate = 1e7
-    donor = replace(GEO, rtt_s=rtt_s, rate_bytes_per_s=rate, outstanding_bytes=int(rate * rtt_s))
-    taker = replace(IDLE, rtt_s=rtt_s, rate_bytes_per_s=rate)
+    donor = GEO._replace(rtt_s=rtt_s, rate_bytes_per_s=rate, outstanding_bytes=int(rate * rtt_s))
+    taker = IDLE._replace(rtt_s=rtt_s, rate_bytes_per_s=rate)
     assert not pays(donor, taker, RECORD_BYTES)
 
 
 @pytest.mark.parametrize(
     "donor",
     [
-        replace(GEO, rate_bytes_per_s=100_000),
-        replace(GEO, timeouts=2, silent_s=1.0),
-        replace(GEO, silent_s=1.1),
+        GEO._replace(rate_bytes_per_s=100_000),
+        GEO._replace(timeouts=2, silent_s=1.0),
+        GEO._replace(silent_s=1.1),
     ],
     ids=["slow", "timed out", "overdue"],
 )
 def test_what_an_idle_connection_brings_sooner_is_repeated(donor: Progress) -> None:
     assert pays(donor, IDLE, 8 * RECORD_BYTES)
-    assert not pays(donor, replace(IDLE, rate_bytes_per_s=10_000), 8 * RECORD_BYTES)
+    assert not pays(donor, IDLE._replace(rate_bytes_per_s=10_000), 8 * RECORD_BYTES)
 
 
 def test_a_live_connection_that_is_one_round_trip_late_is_waited_for() -> None:
     """That is what one lost segment costs; without a sign of life it would not be waited for."""
-    one_late = replace(GEO, rate_bytes_per_s=GEO.outstanding_bytes / (1.9 * GEO.rtt_s))
-    two_late = replace(GEO, rate_bytes_per_s=GEO.outstanding_bytes / (2.1 * GEO.rtt_s))
+    one_late = GEO._replace(rate_bytes_per_s=GEO.outstanding_bytes / (1.9 * GEO.rtt_s))
+    two_late = GEO._replace(rate_bytes_per_s=GEO.outstanding_bytes / (2.1 * GEO.rtt_s))
     assert not pays(one_late, IDLE, RECORD_BYTES)
     assert pays(two_late, IDLE, RECORD_BYTES)
-    assert pays(replace(one_late, silent_s=1.1), IDLE, RECORD_BYTES)
+    assert pays(one_late._replace(silent_s=1.1), IDLE, RECORD_BYTES)
 
 
 def test_what_is_held_behind_a_loss_is_not_waited_for_at_the_rate() -> None:
-    slow = replace(GEO, rate_bytes_per_s=200_000)
+    slow = GEO._replace(rate_bytes_per_s=200_000)
     assert pays(slow, IDLE, RECORD_BYTES)
-    assert not pays(replace(slow, sacked_bytes=400_000), IDLE, RECORD_BYTES)
-    assert replace(GEO, sacked_bytes=10**9).finish_s() > 0
+    assert not pays(slow._replace(sacked_bytes=400_000), IDLE, RECORD_BYTES)
+    assert GEO._replace(sacked_bytes=10**9).finish_s() > 0
 
 
-LOST = replace(GEO, timeouts=1, silent_s=1.0)
+LOST = GEO._replace(timeouts=1, silent_s=1.0)
 
 
 @pytest.mark.parametrize(
@@ -96,12 +94,12 @@ def test_what_sits_where_a_loss_is_presumed_is_always_repeated() -> None:
 
 
 def test_a_connection_in_trouble_takes_nothing_over() -> None:
-    assert not pays(replace(GEO, timeouts=3, silent_s=4.0), replace(GEO, timeouts=1), RECORD_BYTES)
+    assert not pays(GEO._replace(timeouts=3, silent_s=4.0), GEO._replace(timeouts=1), RECORD_BYTES)
 
 
 def test_patience_grows_with_the_round_trip_time() -> None:
     endurance = Endurance()
-    lan = replace(GEO, rtt_s=0.001, rtt_deviation_s=0.0)
+    lan = GEO._replace(rtt_s=0.001, rtt_deviation_s=0.0)
     assert endurance.silent_limit_s(lan, 0.0) == 3.0
     # Three tries after 0.8, 2.4 and 5.6 s have failed: no lost segment or two looks like that.
     assert endurance.silent_limit_s(GEO, 0.6) > 0.8 * (1 + 2 + 4)
@@ -111,7 +109,7 @@ def test_patience_grows_with_the_round_trip_time() -> None:
 
 def test_patience_grows_with_what_a_gateway_holds() -> None:
     """It acknowledges at once, and a slow link takes one connection's data after the other's."""
-    lan = replace(GEO, rtt_s=0.001, rtt_deviation_s=0.0)
+    lan = GEO._replace(rtt_s=0.001, rtt_deviation_s=0.0)
     drain = Drain()
     for second in range(8):
         drain.note(float(second), second * 65_536, 8 * 65_536)

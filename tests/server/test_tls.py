@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -250,7 +249,7 @@ async def test_only_the_own_session_opens_data_connections(
         secure_session(secure.server_port, version) as client,
         secure_session(secure.server_port, version) as thief,
     ):
-        tls = thief.data_tls if has_session else replace(thief.data_tls, session=lambda: None)
+        tls = thief.data_tls if has_session else thief.data_tls._replace(session=lambda: None)
         channel = await client.dial(tls)
         client.send("RETR file")
         with pytest.raises(Exception) as caught:
@@ -268,7 +267,7 @@ async def test_no_session_is_needed_if_so_configured(root: Path, tmp_path: Path)
         running_server(root, tls=server_tls(tmp_path, requires_resumed=False)) as server,
         secure_session(server.server_port) as client,
     ):
-        channel = await client.dial(replace(client.data_tls, session=lambda: None))
+        channel = await client.dial(client.data_tls._replace(session=lambda: None))
         assert await client.receive("RETR file", channel) == DATA
 
 

@@ -7,7 +7,6 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,7 +61,7 @@ async def test_a_stranger_takes_no_place(version: ssl.TLSVersion, tmp_path: Path
     other_session = session_between(server_context(version), client.context)
     passive = PassiveChannel.listen(HOST, HOST, expected=1, limit=1, tls=server)
     await refused(passive, without_session(client))
-    await refused(passive, replace(client, session=lambda: other_session))
+    await refused(passive, client._replace(session=lambda: other_session))
     await refused(passive, None)
     idle = [await dial(passive) for _ in range(handshakes.SPARE_HANDSHAKES)]
     assert not passive.connections
@@ -81,7 +80,7 @@ async def test_a_stranger_takes_no_place(version: ssl.TLSVersion, tmp_path: Path
 @EITHER_VERSION
 async def test_no_session_is_needed_if_so_configured(version: ssl.TLSVersion) -> None:
     server, client = both_sides(version)
-    server = replace(server, requires_resumed=False)
+    server = server._replace(requires_resumed=False)
     passive, active = linked_by_tls(2, server, without_session(client))
     async with asyncio.timeout(10):
         while len(passive.connections) < 2:  # noqa: ASYNC110
@@ -213,7 +212,7 @@ async def test_ordinary_tls_clients_are_understood() -> None:
     """Python's own streams at the other end."""
     server, _ = both_sides()
     passive = PassiveChannel.listen(
-        HOST, HOST, expected=1, limit=1, tls=replace(server, requires_resumed=False)
+        HOST, HOST, expected=1, limit=1, tls=server._replace(requires_resumed=False)
     )
     received = bytearray()
     receiving = asyncio.create_task(

@@ -7,7 +7,6 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,7 +40,7 @@ async def connection_pair(
 ) -> AsyncIterator[tuple[TlsConnection, TlsConnection]]:
     """Give the server's and the client's end of one protected connection."""
     server, client = both_sides(version)
-    server = replace(server, requires_close_notify=requires_close_notify)
+    server = server._replace(requires_close_notify=requires_close_notify)
     of_server, of_client = tcp_pair()
     async with asyncio.timeout(10):
         ends = await asyncio.gather(

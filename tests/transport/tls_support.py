@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,7 +71,7 @@ def both_sides(version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> tuple[DataTl
 
 def without_session(tls: DataTls) -> DataTls:
     """Give the client's side of somebody who has no session to resume."""
-    return replace(tls, session=lambda: None)
+    return tls._replace(session=lambda: None)
 
 
 def linked_by_tls(

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from bench.emulated_path import Link, long_link
+from bench.emulated_path import Link, long_link, path
+from mininet_topos.links import Outage, Queue, Way
 from tuning.congestion import ParameterMap, Parameters, choose
 from tuning.sockopts import SocketTuning
 from tuning.tcp_info import TcpInfo
@@ -201,6 +202,28 @@ def test_halves_at_a_policer_that_leaves_no_queue(parameter_map: ParameterMap) -
     assert min(info.snd_cwnd_segments for _, info in seen.samples) < 0.4 * full
     assert seen.last.total_retrans_segments < SIZE_BYTES / seen.first.snd_mss_bytes / 4
     check_bounds(seen)
+
+
+def test_an_outage_costs_little_more_than_its_time_outs(parameter_map: ParameterMap) -> None:
+    """What the link carried last is acknowledged afterwards, and what was lost is no congestion."""
+    away = Outage(at_s=0.4, lasts_s=0.6)
+    there = Way(delay_s=RTT_S / 2, rate_bps=RATE_BPS, queue=Queue(bytes=BDP_BYTES), events=(away,))
+    back = Way(delay_s=RTT_S / 2, events=(away,))
+    slow_s = []
+    for _ in range(TRIES):
+        with path(there, back, acknowledge_all=True) as link:
+            seen = transfer(link, "xftp_rented", rented, parameter_map, size_bytes=SIZE_BYTES)
+        begin, before = next(
+            (at, seen.delivered(info))
+            for at, info in reversed(seen.samples)
+            if info.retransmits and info.lost_segments
+        )
+        left_bytes = SIZE_BYTES - before * seen.first.snd_mss_bytes
+        at_full_rate_s = left_bytes * 8 / payload_rate_bps(seen.first)
+        slow_s.append(seen.duration_s - begin - at_full_rate_s)
+        if slow_s[-1] < 5 * RTT_S:
+            return
+    pytest.fail(f"{slow_s} s longer than at the full rate from the last time-out on")
 
 
 def test_without_a_rate_it_is_reno_from_ten_segments(

@@ -82,7 +82,9 @@ struct tcp_sock {
 	__u32 lost;
 	__u32 max_packets_out;
 	__u32 mss_cache;
+	__u32 packets_out;
 	__u32 prior_cwnd;
+	__u32 sacked_out;
 	__u32 snd_cwnd;
 	__u32 snd_cwnd_clamp;
 	__u32 snd_nxt;

@@ -16,7 +16,10 @@
  *   RTT grown                       share shrinks by 1/8, to 1/4; below 1/4 one segment more
  *   RTT far from base and loss, or  congestion: share is halved, to 1/64 and four segments
  *   more than one segment in 8 lost
- *   time-out                        share is halved
+ *   time-out                        share is halved, and then grows by 1/4 to what it was before
+ * What a time-out takes for lost is not counted as losses besides: most are outages. Where an ACK then
+ * tells that what was sent last had arrived, the kernel calls the time-out off, the share is what it
+ * was, and three rounds long as many losses as segments were on their way are no news.
  * A link that is paced at its own rate is idle for as long as its sender was kept from sending, and
  * never catches up. So with share 1 a queue of one hold is kept at the link, which then has something
  * to send: the pace of a round is above or below the rate by half of what the least RTT of the round
@@ -54,6 +57,7 @@
 #define HOLD_LOSSES 32	    /* one in so many lost is too many for that */
 #define PATH_CHANGED_US 30000000ULL
 #define FEW_LOSSES 4 /* never too many, however small the window */
+#define EXCUSED_ROUNDS 3
 
 #define NO_SAMPLE 0xffffffff
 #define NO_RATE (~0UL)
@@ -72,9 +76,12 @@ struct rented {
 	__u32 delivered_before; /* tp->delivered likewise */
 	__u32 delivered_seen;	/* at the last ACK */
 	__u32 share;		/* in 1/SHARE */
+	__u32 share_before;	/* the time-out; 0 once that is reached, or was too much */
 	__s32 trim;		/* what fills the queue at the link, or empties it; in 1/SHARE */
 	__u32 held_lost;	/* while the queue was filled, since it was last judged */
 	__u32 held_delivered;	/* likewise */
+	__u32 excused;		/* segments on their way as a time-out was called off */
+	__u8 excused_rounds;	/* within which the lost ones of them are found */
 	bool halved;		/* in this round already */
 	bool no_queue;		/* there is none that could be */
 };
@@ -103,12 +110,27 @@ static inline __u32 present_rtt_us(const struct rented *own)
 	return smaller(own->round_rtt_us, own->last_rtt_us);
 }
 
+/* How long a round is. An ACK that was kept back by an outage counts in the smoothed RTT for long. */
+static inline __u32 round_us(const struct rented *own, const struct tcp_sock *tp)
+{
+	return smaller(smoothed_rtt_us(tp), 2 * (__u64)present_rtt_us(own));
+}
+
 static inline void halve(struct rented *own)
 {
+	own->share_before = 0;
 	if (own->halved)
 		return;
 	own->halved = true;
 	own->share = larger(own->share / 2, SMALLEST_SHARE);
+}
+
+static inline void grow_share(struct rented *own)
+{
+	if (own->share >= own->share_before)
+		own->share_before = 0;
+	own->share += own->share_before ? SHARE / 4 : SHARE / 8;
+	own->share = smaller(own->share, SHARE);
 }
 
 static inline void begin_round(struct rented *own, const struct tcp_sock *tp)
@@ -144,9 +166,21 @@ static inline __s32 trim_for(const struct rented *own, __u32 queue_us)
 	return -(__s32)smaller((__u64)(queue_us - hold) * SHARE / twice, MOST_TRIM);
 }
 
+/* Leave out the losses of what was on its way as a time-out was called off. */
+static inline __u32 without_excused(struct rented *own, __u32 lost)
+{
+	__u32 excused = smaller(lost, own->excused);
+
+	if (!own->excused_rounds)
+		return lost;
+	own->excused_rounds--;
+	own->excused -= excused;
+	return lost - excused;
+}
+
 static inline void end_round(struct rented *own, const struct tcp_sock *tp, __u32 full)
 {
-	__u32 lost = tp->lost - own->lost_before;
+	__u32 lost = without_excused(own, tp->lost - own->lost_before);
 	__u32 delivered = tp->delivered - own->delivered_before;
 	bool measured = own->round_rtt_us != NO_SAMPLE;
 	bool queued = measured && !within(own, own->round_rtt_us, 1);
@@ -166,7 +200,7 @@ static inline void end_round(struct rented *own, const struct tcp_sock *tp, __u3
 	else if (own->halved)
 		; /* by a loss as it was noticed, or by a time-out */
 	else if (!queued)
-		own->share = smaller(own->share + SHARE / 8, SHARE);
+		grow_share(own);
 	else if (!grown)
 		; /* as it should be */
 	else if (own->share > POLITE_SHARE)
@@ -234,6 +268,8 @@ void BPF_PROG(begin, struct sock *sk)
 	own->held_lost = own->held_delivered = 0;
 	own->trim = 0;
 	own->no_queue = false;
+	own->share_before = 0;
+	own->excused_rounds = 0;
 	begin_round(own, tp);
 
 	if (own->rate && own->base_rtt_us != NO_SAMPLE)
@@ -272,7 +308,7 @@ void BPF_PROG(acknowledged, struct sock *sk)
 	if (own->base_rtt_us == NO_SAMPLE)
 		return;
 	full = segments_in_flight(tp, own->rate, own->base_rtt_us);
-	if (tp->tcp_mstamp - own->round_began_us >= smoothed_rtt_us(tp)) {
+	if (tp->tcp_mstamp - own->round_began_us >= round_us(own, tp)) {
 		end_round(own, tp, full);
 		begin_round(own, tp);
 	}
@@ -281,30 +317,51 @@ void BPF_PROG(acknowledged, struct sock *sk)
 	pace(sk, own);
 }
 
-/* The kernel has found a loss. ssthresh itself matters only where the rate is not known. */
+/*
+ * The kernel has found a loss. Where the rate is known, ssthresh matters no more to the window, but
+ * a connection that has one may repeat what little it says without doubling its time-out
+ * (TCP_THIN_LINEAR_TIMEOUTS).
+ */
 SEC("struct_ops/ssthresh")
 __u32 BPF_PROG(loss_found, struct sock *sk)
 {
 	struct rented *own = PRIVATE(struct rented, sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!own->rate)
-		return larger(tp->snd_cwnd / 2, 2);
-	if (!within(own, present_rtt_us(own), FAR_HOLDS))
+	if (own->rate && !within(own, present_rtt_us(own), FAR_HOLDS))
 		halve(own);
-	return tp->snd_ssthresh;
+	return larger(tp->snd_cwnd / 2, 2);
 }
 
 SEC("struct_ops/set_state")
 void BPF_PROG(state_changes, struct sock *sk, __u8 state)
 {
-	if (state == TCP_CA_Loss)
-		halve(PRIVATE(struct rented, sk));
+	struct rented *own = PRIVATE(struct rented, sk);
+	__u32 before = own->halved ? own->share_before : own->share;
+
+	if (state != TCP_CA_Loss)
+		return;
+	halve(own);
+	own->share_before = before;
+	own->lost_before = tcp_sk(sk)->lost; /* it counts everything that was on its way */
 }
 
+/*
+ * The time-out is called off: something sent before it had arrived. The kernel now takes all the rest
+ * for on its way too; only a window that lets more out finds what is lost of it.
+ */
 SEC("struct_ops/undo_cwnd")
 __u32 BPF_PROG(window_before, struct sock *sk)
 {
+	struct rented *own = PRIVATE(struct rented, sk);
+
+	if (own->share_before) {
+		own->share = larger(own->share, own->share_before);
+		own->share_before = 0;
+		own->halved = false;
+		own->excused = tcp_sk(sk)->packets_out - tcp_sk(sk)->sacked_out;
+		own->excused_rounds = EXCUSED_ROUNDS;
+	}
 	return larger(tcp_sk(sk)->snd_cwnd, tcp_sk(sk)->prior_cwnd);
 }
 

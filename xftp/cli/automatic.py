@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import tuning
+from tuning import profiles
 from tuning.model import connections_needed, window_needed_bytes
 from tuning.sockopts import MAX_BUFFER_BYTES
 from xftp.client.options import Direction
@@ -48,9 +48,9 @@ class AutoConnections:
     def _rate_bps(self, direction: Direction) -> float | None:
         """Give the rate that the user told, by itself or with the name of a link."""
         wish = self._wish
-        if wish.rate_bps is not None or wish.profile in (None, tuning.AUTO):
+        if wish.rate_bps is not None or wish.profile in (None, profiles.AUTO):
             return wish.rate_bps
-        profile = tuning.profiles.find(wish.profile or "")
+        profile = profiles.find(wish.profile or "")
         if not profile.rated:
             return None
         return profile.down_bps if direction == "download" else profile.up_bps

@@ -5,10 +5,9 @@ The password is never printed and never taken from an option, where `ps` would s
 
 from __future__ import annotations
 
-import netrc
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from xftp.errors import FileError, NotLoggedInError
 
@@ -18,8 +17,7 @@ PASSWORD_VARIABLE = "XFTP_PASSWORD"
 NETRC_VARIABLE = "NETRC"
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(NamedTuple):
     """A user and a password; None means that nothing was found and anonymous will do."""
 
     user: str | None
@@ -61,12 +59,12 @@ def _from_netrc(host: str, user: str | None, path: Path | None) -> Login | None:
     """Find the machine's entry, or the default one; only for `user`, if one is given."""
     named = path is not None or NETRC_VARIABLE in os.environ
     path = path or Path(os.environ.get(NETRC_VARIABLE) or Path.home() / ".netrc")
+    if not named and not path.exists():
+        return None
+    import netrc
+
     try:
         entry = netrc.netrc(str(path)).authenticators(host)
-    except FileNotFoundError as error:
-        if named:
-            raise FileError(f"{path}: {error.strerror}") from error
-        return None
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from error
     except netrc.NetrcParseError as error:

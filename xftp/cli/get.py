@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from xftp.client.existing import ExistsError
 from xftp.client.options import Existing
-from xftp.client.series import Pair
 from xftp.client.session import Session
 from xftp.client.url import FtpUrl
 from xftp.errors import FileNameError, ReplyError, XftpError
@@ -36,8 +36,7 @@ _REFUSED = 550
 """What servers answer to RETR of a directory, among others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(NamedTuple):
     """One file to fetch."""
 
     url: FtpUrl
@@ -156,6 +155,8 @@ async def _fetch_together(
     left = list(downloads)
     if len(left) < 2:
         return left
+    from xftp.client.series import Pair
+
     first = downloads[0].url
     fitting = {
         each.target: each

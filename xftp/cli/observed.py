@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-import tuning
 from tuning.bpf import host
 from tuning.congestion import ParameterMap
 from tuning.errors import TuningError
-from tuning.initial_window import InitialWindow
-from tuning.sockopts import SocketTuning
+from tuning.sockopts import SocketTuning, Tuner, granted
+
+if TYPE_CHECKING:
+    from tuning.initial_window import InitialWindow
 
 logger = logging.getLogger(__name__)
 
 
-class ObservedTuner(tuning.Tuner):
+class ObservedTuner(Tuner):
     """Applies settings to sockets, and tells the report what they came to.
 
     initial_window: how sockets get theirs; None: not at all.
@@ -37,8 +39,10 @@ class ObservedTuner(tuning.Tuner):
 
     def observe(self, sock: socket.socket) -> Mapping[str, object]:
         """Tell what a connected socket has now."""
+        from tuning.tcp_info import tcp_info  # long to load, and not needed to connect
+
         try:
-            got, info = tuning.granted(sock), tuning.tcp_info.tcp_info(sock)
+            got, info = granted(sock), tcp_info(sock)
         except OSError:  # the connection is gone; what was seen before stays
             return {}
         return {
@@ -98,5 +102,7 @@ def tuner(
     """
     window = None
     if settings.initial_window_segments is not None:
+        from tuning.initial_window import InitialWindow  # seldom asked for
+
         window = InitialWindow(parameters, peer_host, is_trial=is_trial)
     return ObservedTuner(settings, parameters, window)

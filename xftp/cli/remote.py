@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
 from xftp.client.removing import remove_tree
 from xftp.client.session import Session
@@ -31,7 +30,7 @@ async def list_directory(wanted: Wanted, settings: Settings, *, long: bool) -> i
             entries = await session.list(wanted.url.path)
         else:
             found = await matching(session, wanted.pattern)
-            entries = [replace(match.entry, name=match.path) for match in found]
+            entries = [match.entry._replace(name=match.path) for match in found]
     for line in listing_lines(entries, long=long):
         print(line)
     return 0

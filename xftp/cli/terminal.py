@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import select
 import signal
@@ -53,6 +52,8 @@ def ask_password(question: str) -> str:
     """Ask without echo. Raises Interrupted for Ctrl-C and Ctrl-D."""
     _typed_ahead.extend(_pending_lines())  # getpass would throw it away
     with _answers_to_signals():
+        import getpass
+
         return getpass.getpass(printable(question))
 
 

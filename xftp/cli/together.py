@@ -9,10 +9,9 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from xftp.client.options import Direction
-from xftp.client.series import MOST_FILES, Pair
 from xftp.client.session import Session
 from xftp.errors import XftpError
 from xftp.transport.kept import working_names
@@ -21,6 +20,9 @@ from xftp.transport.report import TransferReport
 from .outcome import Outcome
 from .screen import Screen
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from xftp.client.series import Pair
 
 Job = TypeVar("Job")
 
@@ -49,6 +51,8 @@ async def move_together(
     named: the name of a job for the person, and where it is on the server. Time and rate in the
     reports are those of the series; the connections are told with its first file only.
     """
+    from xftp.client.series import MOST_FILES
+
     done: list[Job] = []
     for at in range(0, len(jobs), MOST_FILES):
         part = jobs[at : at + MOST_FILES]

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-import tuning
-from tuning import congestion
+from tuning import congestion, profiles
 from tuning.congestion import ALGORITHMS
 from tuning.errors import TuningError
 from tuning.planning import MAX_CONNECTIONS
@@ -21,6 +20,7 @@ from tuning.sockopts import (
     MAX_PACING_RATE_BPS,
     MIN_BUFFER_BYTES,
     MIN_PACING_RATE_BPS,
+    Difference,
     SocketTuning,
 )
 from xftp.client.options import Direction
@@ -104,8 +104,8 @@ class Wish:
         rate_bps = self.rate_bps
         if rate_bps is not None:
             rate_bps = max(rate_bps, MIN_PACING_RATE_BPS * connections)
-        if self.profile not in (None, tuning.AUTO):
-            profile = tuning.profiles.find(self.profile or "")
+        if self.profile not in (None, profiles.AUTO):
+            profile = profiles.find(self.profile or "")
             if rate_bps is not None:
                 profile = replace(profile, down_bps=rate_bps, up_bps=rate_bps, rated=True)
         elif rate_bps is None:
@@ -114,7 +114,7 @@ class Wish:
             # Buffers that are too small cost more than those that grow by themselves.
             return SocketTuning(pacing_rate_bps=_pacing(rate_bps / connections))
         else:
-            profile = tuning.Profile.measured(rate_bps, rtt_s)
+            profile = profiles.Profile.measured(rate_bps, rtt_s)
         return profile.tuning(connections, direction)
 
 
@@ -131,7 +131,7 @@ def loaded() -> frozenset[str]:
     return frozenset(ALGORITHMS) & available()
 
 
-def _refused(probe: ObservedTuner) -> tuple[tuning.Difference, ...]:
+def _refused(probe: ObservedTuner) -> tuple[Difference, ...]:
     """Try settings on a socket that goes nowhere; give what is not granted."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
         probe.apply(sock)
@@ -206,7 +206,7 @@ class ClientTuning:
             raise TuningRefused(str(error)) from error
 
     def _tell_if_rate_is_missing(self) -> None:
-        if self._wish.profile == tuning.AUTO and self._wish.rate_bps is None:
+        if self._wish.profile == profiles.AUTO and self._wish.rate_bps is None:
             also = "; none is remembered of this path" if self._remembers else ""
             self._tell(f"{_AUTO_NEEDS_RATE}{also}")
 
@@ -264,7 +264,7 @@ class DaemonTuning:
         """Tell what of the operator's own settings this machine does not grant."""
         probe = tuner(self._settings(MultOptions(), 1), self._parameters.get(), is_trial=True)
         found = [str(difference) for difference in _refused(probe)]
-        if self._defaults.profile == tuning.AUTO and self._defaults.rate_bps is None:
+        if self._defaults.profile == profiles.AUTO and self._defaults.rate_bps is None:
             found.append(_AUTO_NEEDS_RATE)
         missing = sorted(set(self._limits.algorithms) - available())
         if missing:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from xftp.errors import PeerError
 from xftp.protocol.addresses import (
@@ -152,8 +152,7 @@ def _choose(dialogue: Dialogue, direction: Direction) -> tuple[int, int | None]:
 # -- several connections ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Flight:
+class _Flight(NamedTuple):
     """What leaves together with the commands for the data connections."""
 
     leading: Sequence[Command]

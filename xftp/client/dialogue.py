@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xftp.errors import ArgumentError, ConnectError, PeerError, ReplyError
 from xftp.protocol.commands import Command
@@ -48,8 +48,7 @@ def is_unsupported(reply: Reply) -> bool:
     return reply.code // 100 == 5 and reply.code != NOT_LOGGED_IN
 
 
-@dataclass(frozen=True, slots=True)
-class _Deferred:
+class _Deferred(NamedTuple):
     """Commands that leave with the next flight, ahead of it."""
 
     commands: tuple[Command, ...]

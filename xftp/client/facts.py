@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xftp.errors import ArgumentError
 from xftp.protocol.commands import Command
@@ -22,8 +22,7 @@ _OPENING_SIZE = re.compile(r"\(([0-9]{1,20}) bytes\)")
 """Servers without SIZE tell it in the 150 reply; no RFC says so, but most do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What is known of a remote file."""
 
     size: int | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xftp.errors import PeerError, VerifyError, XftpError
 from xftp.protocol.commands import Command
@@ -44,8 +44,7 @@ class CannotVerify(XftpError):
     """The server does not tell the hash of a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(NamedTuple):
     """How a server tells hashes."""
 
     verb: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import aioftp
 
@@ -101,7 +100,7 @@ def parse_mlst(reply: Reply) -> Entry | None:
         return None
     entry = parse_mlsx_line(reply.lines[1].removeprefix(" "))
     # MLST may name the whole path (RFC 3659 section 7.2); an entry has its own name only.
-    return replace(entry, name=entry.name.rstrip("/").rpartition("/")[2] or entry.name)
+    return entry._replace(name=entry.name.rstrip("/").rpartition("/")[2] or entry.name)
 
 
 def parse_list(lines: Iterable[str]) -> list[Entry]:

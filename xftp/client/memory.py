@@ -11,12 +11,10 @@ import contextlib
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 FORMAT_VERSION = 1
 
@@ -45,8 +43,7 @@ Way = Literal["download", "upload"]
 WAYS: tuple[Way, ...] = ("download", "upload")
 
 
-@dataclass(frozen=True, slots=True)
-class KnownServer:
+class KnownServer(NamedTuple):
     """What FEAT and MULT of a server said, and how it takes its commands."""
 
     is_our_kind: bool
@@ -62,8 +59,7 @@ class KnownServer:
     """What MULT told."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPath:
+class KnownPath(NamedTuple):
     """What a transfer learnt of the path, one way."""
 
     rate_bps: float
@@ -130,7 +126,7 @@ class MemoryFile:
         since = self._clock()
         if is_same and isinstance(value, dict) and self._is_within(value, PATH_LIFETIME_S):
             since = value["at"]
-        self._note(host, port, "server", {**asdict(known), "at": since})
+        self._note(host, port, "server", {**known._asdict(), "at": since})
 
     def path(self, host: str, port: int, way: Way) -> KnownPath | None:
         """Recall the path to a server."""
@@ -141,7 +137,7 @@ class MemoryFile:
 
     def note_path(self, host: str, port: int, way: Way, known: KnownPath) -> None:
         """Remember the path to a server."""
-        self._note(host, port, way, {**asdict(known), "at": self._clock()})
+        self._note(host, port, way, {**known._asdict(), "at": self._clock()})
 
     # -- the file ----------------------------------------------------------------------------------
 
@@ -190,6 +186,8 @@ class MemoryFile:
             self._tell(f"{self._file} cannot be written: {error}")
 
     def _write(self, told: Mapping[str, Any]) -> None:
+        import tempfile  # only who writes pays for loading it
+
         # Which servers somebody uses is nobody else's business.
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=".paths.", dir=self._file.parent)
@@ -216,7 +214,7 @@ def corrected(before: KnownPath | None, seen: KnownPath) -> KnownPath:
     """
     if before is None or seen.rate_bps >= before.rate_bps:
         return seen
-    return replace(seen, rate_bps=math.sqrt(before.rate_bps * seen.rate_bps))
+    return seen._replace(rate_bps=math.sqrt(before.rate_bps * seen.rate_bps))
 
 
 # -- values, of which nothing is trusted ---------------------------------------------------------

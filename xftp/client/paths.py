@@ -7,7 +7,6 @@ that it is faster than was thought. A path is the same one only if its round-tri
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .memory import KnownPath, corrected
@@ -110,7 +109,7 @@ def learnt(
     is_long = meter.seconds >= max(_LONG_RTTS * rtt_s, _LEAST_LONG_S)
     if not rate_bps or (not is_long and (before is None or rate_bps <= before.rate_bps)):
         if before is not None and before.takes_windows != takes_windows:
-            return replace(before, takes_windows=takes_windows)
+            return before._replace(takes_windows=takes_windows)
         return None
     was_full = asked_bps is not None and rate_bps >= _FULL * asked_bps
     return corrected(before, KnownPath(rate_bps, rtt_s, was_full, takes_windows))

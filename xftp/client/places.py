@@ -10,15 +10,14 @@ import os
 import posixpath
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from xftp.errors import ArgumentError, FileError, file_error
 from xftp.protocol.listings import safe_name
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a download goes."""
 
     shown: str

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from xftp.protocol.commands import Command
 from xftp.protocol.replies import Reply
 from xftp.transport.partial import PartialFile
 from xftp.transport.plain import PlainReceiver
-from xftp.transport.receiver import RecordReceiver
 from xftp.transport.report import TransferReport
 
 from .data import Opened
@@ -24,6 +23,9 @@ from .streams import Consume, bounded, expected_size, rate_limit, text_consumer
 from .threads import in_thread
 from .verify import Verification
 
+if TYPE_CHECKING:
+    from xftp.transport.receiver import RecordReceiver
+
 ASKED_AT_ONCE_BYTES = 16 << 20
 """The hash of what is not larger is asked for as the transfer begins: it takes some 20 ms."""
 
@@ -34,8 +36,7 @@ _AHEAD_RTTS = 2.0
 _LOOKS_PER_RTT, _LEAST_LOOK_S = 4, 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(NamedTuple):
     """What is to be fetched, and how."""
 
     remote: str
@@ -170,6 +171,8 @@ class Receiving:
         self.end += self._target.write([piece], self.end)
 
     def _build_records(self, opening: Reply) -> RecordReceiver:
+        from xftp.transport.receiver import RecordReceiver  # loaded while the data is on its way
+
         self._records = RecordReceiver(
             self._opened.channel,
             self._target,

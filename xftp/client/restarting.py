@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from xftp.errors import PeerError, XftpError
 from xftp.protocol.commands import Command
@@ -21,8 +21,7 @@ CANNOT_GO_ON = 554
 _FILE_STATUS = 213
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """Where a transfer goes on."""
 
     offset: int = 0
@@ -99,7 +98,7 @@ async def restart(
     if part is not None and not part.is_intermediate:
         if start.missing is not None or not is_unsupported(part):
             raise reply_error(part, "PART")
-        start = replace(start, file=None)  # it was remembered otherwise
+        start = start._replace(file=None)  # it was remembered otherwise
     if await restart_at(dialogue, start.offset, answered.get("REST")) == start.offset:
         return start
     return Start(file=start.file)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from xftp.errors import FileError, PeerError, XftpError, file_error
 from xftp.protocol.commands import Command
@@ -57,8 +58,7 @@ Completed = Callable[[int], None]
 """Told the index of each file that is done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """One file here and on the server."""
 
     here: Path
@@ -292,7 +292,7 @@ class _Series:
         if told.size is None or (told.digest is not None and told.algorithm != file.algorithm):
             raise PeerError("the reply to SERI does not tell what was asked")
         modified = told.modified if self.preserves_times else None
-        return replace(told, modified=modified)
+        return told._replace(modified=modified)
 
     def _begin(self, opening: Reply, total: int) -> None:
         """Check that both sides mean the same files. Raises PeerError."""

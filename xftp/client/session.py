@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from xftp.errors import ArgumentError
 from xftp.protocol.commands import Command
@@ -16,19 +17,20 @@ from xftp.transport.report import TransferReport
 from .commands import check_path
 from .connected import Connected
 from .dialogue import Dialogue
-from .download import Downloading
 from .facts import parse_size
 from .listing import list_entries, list_together, lists_together
 from .options import Direction, Existing, Options
 from .progress import Progress
-from .ranges import fetch_in_ranges
-from .receiving import Download
 from .retry import persist
 from .sender_report import with_sender
-from .series import Completed, Pair, SeriesResult, move_series, takes_series
 from .streams import Consume, Produce, download_stream
-from .upload import Upload, Uploading, remote_path
 from .url import FtpUrl, parse_url
+
+if TYPE_CHECKING:
+    from .receiving import Download
+    from .series import Completed, Pair, SeriesResult
+
+# What moves files is loaded by the call that needs it: the first bytes need not wait for the rest.
 
 
 def connect(
@@ -210,6 +212,9 @@ class Session(Connected):
         never holds half a file: what was cut is kept beside it under a partial name.
         Raises ExistsError, FileError, TransferAborted, and more of XftpError.
         """
+        from .download import Downloading
+        from .receiving import Download
+
         check_path(remote)
         order = Download(remote, local, existing, progress, preserve_times)
         downloading = Downloading(order)
@@ -229,6 +234,8 @@ class Session(Connected):
         await dialogue.connections_in_force()
         if dialogue.supports_multiple is not False or dialogue.wanted < 2:
             return None
+        from .ranges import fetch_in_ranges
+
         return await fetch_in_ranges(dialogue, order, dialogue.wanted, self._open_like)
 
     async def _open_like(self) -> Dialogue:
@@ -259,6 +266,8 @@ class Session(Connected):
         remote: a path; without one, or if it ends in "/", the local base name is put behind it.
         Raises as `get` does.
         """
+        from .upload import Upload, Uploading, remote_path
+
         order = Upload(local, remote_path(local, remote), existing, progress, preserve_times)
         check_path(order.remote)
         return await self._persist(Uploading(order).attempt)
@@ -276,6 +285,8 @@ class Session(Connected):
 
         completed: told the index of each file that is there. What exists is replaced.
         """
+        from .series import move_series, takes_series
+
         for pair in pairs:
             check_path(pair.there)
 
@@ -314,6 +325,8 @@ class Session(Connected):
         progress: Progress | None = None,
     ) -> TransferReport | None:
         """Store what `produce` gives, over one connection; None if it was skipped."""
+        from .upload import Upload, Uploading
+
         check_path(remote)
 
         async def work(dialogue: Dialogue) -> TransferReport | None:

@@ -6,8 +6,8 @@ import asyncio
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from xftp.errors import FileError, LocalFileError, PeerError, ReplyError, file_error
 from xftp.protocol.commands import Command
@@ -51,8 +51,7 @@ _NO_SUCH_FILE = 550
 """Reply to MDTM of a path that names nothing (RFC 3659 section 3.1)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(NamedTuple):
     """What is to be stored, and how."""
 
     local: str | os.PathLike[str]

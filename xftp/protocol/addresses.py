@@ -18,8 +18,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from xftp.errors import ArgumentError, NetworkProtocolError, PeerError, XftpError
 
@@ -51,8 +50,7 @@ _HOST_PORT = re.compile(r"[0-9]{1,3}(?:,[0-9]{1,3}){5}")
 _PASV_REPLY = re.compile(rf"(?<![0-9])(?<![0-9],){_HOST_PORT.pattern}(?![0-9]|,[0-9])")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """One end of a TCP connection."""
 
     host: str

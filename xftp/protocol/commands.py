@@ -10,7 +10,7 @@ UTF-8 (RFC 2640); other bytes are carried as surrogate escapes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xftp.errors import ArgumentError
 
@@ -28,8 +28,7 @@ _CONTROL = re.compile(rb"[\r\0]")
 _LINE_ENDS = re.compile("[\r\n\0]")
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One command of a client."""
 
     verb: str
@@ -39,8 +38,7 @@ class Command:
     """All that follows the one space after the verb, trailing spaces included; may be empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class BadLine:
+class BadLine(NamedTuple):
     """A line that is no command; the answer to it is 500."""
 
     reason: str

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xftp.errors import ArgumentError, PeerError
 
@@ -46,8 +46,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"(?: ([0-9]{1,19})(?: ([0-9]{1,19}))?)?')
 _HEX = re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]+(?![0-9A-Za-z])")
 
 
-@dataclass(frozen=True, slots=True)
-class ByteRange:
+class ByteRange(NamedTuple):
     """The bytes from `start` up to and without `end`."""
 
     start: int
@@ -62,8 +61,7 @@ class ByteRange:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
-class HashReply:
+class HashReply(NamedTuple):
     """What a 213 reply to HASH tells."""
 
     algorithm: str

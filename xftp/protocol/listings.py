@@ -10,9 +10,8 @@ import math
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from xftp.errors import ArgumentError, FileNameError, PeerError
 
@@ -38,8 +37,7 @@ _FACT_VALUE = re.compile(r"[^\s;\0]*")
 _LINE_ENDS = re.compile("[\r\n\0]")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of a machine-readable listing (RFC 3659 section 7)."""
 
     name: str

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from xftp.errors import ArgumentError
 
@@ -116,8 +116,7 @@ class MultOptions:
     as pay; None: all, all the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(NamedTuple):
     """One key of OPTS MULT."""
 
     name: str

@@ -14,7 +14,7 @@ import heapq
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xftp.errors import ArgumentError
 
@@ -33,8 +33,7 @@ _MICROSECONDS = 6
 _LONGEST_TIME = len("YYYYMMDDHHMMSS.123456789")
 
 
-@dataclass(frozen=True, slots=True)
-class PartFacts:
+class PartFacts(NamedTuple):
     """Which file is meant, and which bytes of it."""
 
     size: int | None = None

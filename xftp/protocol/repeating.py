@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from math import log2
+from typing import NamedTuple
 
 from .records import CHUNK_BYTES
 
@@ -42,8 +43,7 @@ FIRST_WINDOW_BYTES = 14_600
 """What slow start begins with, 10 segments (RFC 6928)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """How one connection fares."""
 
     outstanding_bytes: int

@@ -10,7 +10,7 @@ in another encoding survives the way through.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xftp.errors import PeerError
 
@@ -28,8 +28,7 @@ _CODE = re.compile(rb"([1-6][0-9]{2})(?:([ -])|\Z)")  # 6yz: RFC 2228 section 5
 _UNSENDABLE = re.compile("[\r\n\0\ud800-\udc7f\udd00-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """One reply of a server (RFC 959 section 4.2)."""
 
     code: int

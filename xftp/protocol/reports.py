@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from xftp.errors import PeerError
 
@@ -34,8 +33,7 @@ _DIRECTIONS = ("sent", "received")
 _Kind = TypeVar("_Kind")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedConnection:
+class ReportedConnection(NamedTuple):
     """One data connection as the server saw it; None: it could not tell."""
 
     number: int
@@ -67,8 +65,7 @@ class ReportedConnection:
     """The kernel's latest estimate of what reaches the other side (tcp_info)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedTransfer:
+class ReportedTransfer(NamedTuple):
     """A finished transfer as the server saw it."""
 
     direction: str

@@ -16,8 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from xftp.errors import ArgumentError, PeerError, XftpError
 
@@ -46,8 +45,7 @@ _DIGEST = re.compile(r"[0-9a-f]{8,128}")
 _FAILURE = re.compile(r" ([0-9]{1,9}) ([45][0-9][0-9]) ?(.*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesFile:
+class SeriesFile(NamedTuple):
     """One file of a series."""
 
     path: str

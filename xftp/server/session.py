@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from xftp.errors import ClearDataError, ConnectError, NotLoggedInError, SequenceError
@@ -128,7 +127,7 @@ class Session:
     def forget_part_ranges(self) -> None:
         """Let PART say no more than which file is meant: REST or RANG came after it."""
         if self.part is not None:
-            self.part = replace(self.part, ranges=None)
+            self.part = self.part._replace(ranges=None)
 
     # -- for the handlers ----------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ No clock and no socket here: samples in, a number out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 PERIOD_RTTS = 4
 LEAST_PERIOD_S = 0.3
@@ -29,8 +29,7 @@ FIRST_PATIENCE, LAST_PATIENCE = 4, 64
 SEGMENT_BYTES = 1448
 
 
-@dataclass(frozen=True, slots=True)
-class FeedSample:
+class FeedSample(NamedTuple):
     """How all connections of one sender fare at a moment."""
 
     now_s: float

@@ -13,9 +13,9 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 FORMAT_VERSION = 2
 
@@ -31,8 +31,7 @@ Ranges = tuple[tuple[int, int], ...]
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(NamedTuple):
     """What is held of a file."""
 
     held: Ranges

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import journal
 from .journal import Ranges
@@ -34,8 +34,7 @@ def is_working_name(name: str) -> bool:
     return name.endswith(_ALL_SUFFIXES)
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """What a cut transfer left."""
 
     held: Ranges

@@ -103,6 +103,9 @@ class RecordReceiver(LastingTransfer):
         self._welcome(connection)
         incoming = Incoming(connection)
         self._incoming.append(incoming)
+        if self.lasts:
+            with contextlib.suppress(OSError):  # a broken one is found out where it is read
+                incoming.persist()
         self._resume(incoming)
         if self._arrivals.is_whole:
             self._check_complete()

@@ -16,7 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from .connection import DataConnection
 from .sockets import Tuning, unacknowledged_bytes
@@ -35,8 +35,7 @@ _FETCH_BYTES = 256 * 1024
 _NO_CLOSE_NOTIFY = "the connection was cut: it ended without the close_notify of TLS"
 
 
-@dataclass(frozen=True, slots=True)
-class DataTls:
+class DataTls(NamedTuple):
     """How the data connections of a transfer are protected."""
 
     context: ssl.SSLContext

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from xftp.errors import (
@@ -51,7 +50,7 @@ async def name_file(session: Session, argument: str) -> Reply:
     session.series.check(way, path)
     if wanted.algorithm is not None and wanted.algorithm not in algorithms():
         raise ParameterError(f"There is no {wanted.algorithm}")
-    file = replace(wanted, path=path)
+    file = wanted._replace(path=path)
     if way == "RETR":
         file = await _look_at(session, file)
     if (file.size or 0) > LARGEST_BYTES:
