@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +15,9 @@ from xftp.cli.client import xftp_command
 from xftp.cli.daemon import xftpd_command
 
 URL = "ftp://192.0.2.1/dir/file"  # RFC 5737: nobody is there
+
+
+PROGRAM = str(Path(sys.executable).with_name("xftp"))
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -168,3 +174,27 @@ def test_help_does_not_load_what_only_transfers_need() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_first_flight_does_not_wait_for_what_comes_after_it() -> None:
+    later = {
+        "xftp.client.series",
+        "xftp.client.upload",
+        "xftp.client.ranges",
+        "xftp.transport.receiver",
+        "tuning.tcp_info",
+        "tuning.rtnetlink",
+        "rich",
+    }
+    code = f"import sys, xftp.cli.get; sys.exit(sorted({later!r} & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--rate", "50mbit", "--rtt", "600ms"]])
+def test_output_that_finds_no_room_is_an_error_in_a_sentence(arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 4
+    assert done.stderr == f"xftp: standard output: {os.strerror(errno.ENOSPC)}\n"

@@ -57,7 +57,11 @@ async def test_both_sides_are_set(root: Path, tmp_path: Path, count: int, passiv
     assert {connections for _, connections in tuner.applied} == {count}
     assert set(maker.own.ports) == {0}
     assert maker.own.closed >= 2, "what was changed of the machine is put back"
-    assert len(maker.own.ports) == 2 * (count if passive else 1)  # of a listener: itself only
+    if passive:
+        assert len(maker.own.ports) == 2 * count
+    else:
+        # Of a listener: itself only. One whose port somebody has is made once more.
+        assert 2 <= len(maker.own.ports) < 2 * count + 2
     for report in (down, up):
         assert [each.socket for each in report.connections] == [{"congestion": "observed"}] * count
     assert notices == []

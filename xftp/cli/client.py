@@ -155,13 +155,13 @@ def _last_url(context: click.Context, text: str) -> FtpUrl:
     return read_url(text, context, context.command.params[-1])
 
 
-def main() -> None:
-    """Run `xftp` with the arguments of the process and end it."""
+def main() -> int:
+    """Run `xftp` with the arguments of the process; give its exit status."""
     prepare_streams()
     status = guarded(lambda: command_line(xftp_command, "xftp"))
     confess_typed_ahead()
-    sys.exit(status)
+    return status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -12,11 +13,13 @@ from typing import Any
 
 import click
 
-from xftp.errors import XftpError
+from xftp.errors import FileError, XftpError
 
 from .terminal import Interrupted, complain, say
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def run(
@@ -109,6 +112,13 @@ def guarded(command: Callable[[], int], program: str = "xftp") -> int:
     except BrokenPipeError:
         _abandon_stdout()
         status = 1
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        # Of files it is told elsewhere: this is where the output goes.
+        complain(f"standard output: {error.strerror}", program)
+        _abandon_stdout()
+        status = FileError.exit_code
     except click.ClickException as error:
         complain(error.format_message(), program)
         status = error.exit_code
