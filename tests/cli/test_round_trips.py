@@ -51,12 +51,15 @@ class Seen:
 
         least_bytes: payload that a segment has at least if it holds some of the file.
         """
+        # Connections of the session before may still have something to say.
+        opened = {frozenset((each.source, each.target)) for each in self.segments if each.syn}
         first = next(
             segment
             for segment in self.segments
             if segment.source[0] == sender
             and segment.payload_bytes >= least_bytes
             and not self._is_control(segment)
+            and frozenset((segment.source, segment.target)) in opened
         )
         return (first.at_s + RTT_S / 2 - self.began_s) / RTT_S
 
@@ -237,8 +240,16 @@ def test_the_first_byte_of_a_cold_upload(
     assert seen.first_byte_round_trips(CLIENT) < round_trips + HALF_A_TRIP
 
 
-def test_a_server_that_is_remembered_gets_its_commands_before_it_says_a_word(run: Run) -> None:
-    stranger, known = run("get", times=2)
+def test_a_server_that_is_remembered_is_dialled_for_everything_at_once(run: Run) -> None:
+    """What has to be loaded meanwhile is part of a round trip, and no more of it is waited for."""
+    for _ in range(TRIES):
+        stranger, known = run("get", times=2)
+        took = known.first_byte_round_trips(SERVER)
+        if took < 2 + A_TRIP:
+            break
     assert stranger.first_command_round_trips() > 1.9
     assert known.first_command_round_trips() < 1 + HALF_A_TRIP
-    assert known.first_byte_round_trips(SERVER) < 3 + HALF_A_TRIP
+    assert 1.9 < took < 2 + A_TRIP
+    opening_s = known.opening_s()
+    assert len(opening_s) == 4
+    assert max(opening_s) < known.began_s + RTT_S, "the control connection is not there yet"

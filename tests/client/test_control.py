@@ -30,6 +30,53 @@ async def test_replies_are_matched_in_order_however_they_are_cut() -> None:
     assert replies[1].lines == ("first", "211 not the last", "more", "last")
 
 
+async def test_commands_may_be_given_before_the_connection_is_made() -> None:
+    async with scripted({"NOOP": "200 yes"}) as server:
+        control = Control(Options())
+        await control.connect(HOST, server.port, early=True, expected_rtt_s=0.6)
+        assert not control.is_made
+        assert not control.is_closed
+        assert (control.rtt_s, control.peer_host, control.local_host) == (0.6, HOST, HOST)
+        answers = control.send(Command("NOOP", "")) + control.send(Command("NOOP", ""))
+        await control.connected()
+        assert control.is_made
+        assert control.rtt_s is not None
+        assert control.rtt_s < 0.6
+        await control.greet()
+        assert [(await each.wait_final(10)).code for each in answers] == [200, 200]
+        await control.wait_closed()
+
+
+async def test_a_connection_that_cannot_be_made_is_told_by_who_waits_for_it() -> None:
+    async with scripted({}) as server:
+        port = server.port
+    control = Control(Options())
+    with pytest.raises(ConnectError, match="refused"):
+        await control.connect(HOST, port, early=True, expected_rtt_s=0.6)
+        control.send(Command("NOOP", ""))
+        await control.connected()
+    assert control.is_closed
+    await control.wait_closed()
+
+
+async def test_a_connection_may_be_given_up_before_it_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def silent(*arguments: object) -> None:
+        asked = arguments[-1]
+        assert isinstance(asked, asyncio.Future)
+        asked.set_result((HOST, HOST))
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("xftp.client.control.dial", silent)
+    control = Control(Options())
+    await control.connect(HOST, 21, early=True, expected_rtt_s=0.6)
+    (answer,) = control.send(Command("NOOP", ""))
+    await control.wait_closed()
+    with pytest.raises(ConnectError, match="closed"):
+        await answer.wait_final(10)
+
+
 async def test_a_flight_leaves_in_one_write() -> None:
     async def noop(talk: Conversation, _: str) -> None:
         seen.append(len(talk.reader._buffer))  # type: ignore[attr-defined]

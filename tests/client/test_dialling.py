@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from xftp.client import dialling
+from xftp.client import ahead, dialling
 from xftp.client.dialling import dial
 from xftp.errors import ConnectError
 
@@ -39,12 +39,13 @@ async def test_the_second_address_is_tried_beside_a_silent_first(
 ) -> None:
     monkeypatch.setattr(dialling, "STAGGER_S", 0.01)
     real = dialling._connect
-    never = asyncio.Event()
+    never, tried = asyncio.Event(), []
 
-    async def connect(family: socket.AddressFamily, address: Any) -> socket.socket:
-        if address == ("192.0.2.1", 1):
+    async def connect(where: ahead.Address, *others: Any) -> socket.socket:
+        if where[1] == ("192.0.2.1", 1):
+            tried.append(where[1])
             await never.wait()
-        return await real(family, address)
+        return await real(where, *others)
 
     monkeypatch.setattr(dialling, "_connect", connect)
     with socket.create_server((HOST, 0)) as listener:
@@ -52,6 +53,7 @@ async def test_the_second_address_is_tried_beside_a_silent_first(
         sock = await dial("name", 21, "any", 10)
         assert sock.getpeername() == listener.getsockname()
         sock.close()
+    assert tried
 
 
 async def test_a_refused_connection_is_a_connect_error() -> None:

@@ -121,6 +121,22 @@ def test_a_file_that_says_so_already_is_not_written(memory: MemoryFile, tmp_path
     assert (tmp_path / "cache" / "paths.json").stat().st_ino == before
 
 
+def test_a_round_trip_is_written_where_it_is_another(memory: MemoryFile, tmp_path: Path) -> None:
+    def noted(rtt_s: float | None) -> tuple[int, float | None]:
+        memory.note_server("host", 21, OURS._replace(rtt_s=rtt_s))
+        known = memory.server("host", 21)
+        assert known is not None
+        return (tmp_path / "cache" / "paths.json").stat().st_ino, known.rtt_s
+
+    first, rtt_s = noted(0.6)
+    assert rtt_s == 0.6
+    assert noted(0.63) == (first, 0.6)
+    for other in (0.8, None, 0.6):
+        before = (tmp_path / "cache" / "paths.json").stat().st_ino
+        assert noted(other)[1] == other
+        assert (tmp_path / "cache" / "paths.json").stat().st_ino != before
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import xftp
 from tests.support import running_server
-from xftp.client import data
+from xftp.client import connected, control, data, dialling
 from xftp.client.memory import MemoryFile
 from xftp.client.series import Pair
 from xftp.client.session import open_session
-from xftp.errors import ReplyError, TuningRefused
+from xftp.errors import ConnectError, ReplyError, TuningRefused
 from xftp.protocol.options import MultOptions
+from xftp.protocol.standing import format_call
 from xftp.server import Server
 from xftp.transport.active import ActiveChannel
 
@@ -215,6 +219,71 @@ async def test_it_is_remembered(
         await fetch(url_of(server), tmp_path / str(number), memory=memory)
         assert (tmp_path / str(number)).read_bytes() == DATA
     assert [bool(each) for each in called] == [True, True]
+
+
+async def test_what_is_remembered_is_dialled_before_the_server_has_answered(
+    server: Server, root: Path, tmp_path: Path, called: list[bytes], slow: None
+) -> None:
+    (root / "a").write_bytes(DATA)
+    memory = MemoryFile(tmp_path / "memory")
+    for number in range(2):
+        await fetch(url_of(server), tmp_path / str(number), memory=memory)
+        assert (tmp_path / str(number)).read_bytes() == DATA
+    assert [bool(each) for each in called] == [True, True]
+
+
+async def test_a_path_that_has_become_longer_gets_other_connections(
+    server: Server, root: Path, tmp_path: Path, called: list[bytes], slow: None
+) -> None:
+    """Their buffers were made for the shorter one."""
+    (root / "a").write_bytes(DATA)
+    memory = MemoryFile(tmp_path / "memory")
+    await fetch(url_of(server), tmp_path / "before", memory=memory)
+    place = ("127.0.0.1", server.server_port)
+    known, path = memory.server(*place), memory.path(*place, "download")
+    assert known is not None
+    memory.note_server(*place, known._replace(rtt_s=1e-6))
+    if path is not None:
+        memory.note_path(*place, "download", path._replace(rtt_s=1e-6))
+    verbs, _ = await fetch(url_of(server), tmp_path / "after", memory=memory)
+    assert (tmp_path / "after").read_bytes() == DATA
+    assert verbs.count("MPSV") == 2
+    assert len(set(called)) == 3
+
+
+async def test_a_server_that_is_remembered_and_gone(
+    root: Path, tmp_path: Path, called: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connected, "LONG_RTT_S", 0.0)
+    (root / "a").write_bytes(DATA)
+    memory = MemoryFile(tmp_path / "memory")
+    async with running_server(root) as server:
+        await fetch(url_of(server), tmp_path / "before", memory=memory)
+    with pytest.raises(ConnectError, match="Connection refused"):
+        await fetch(url_of(server), tmp_path / "after", memory=memory)
+    assert not (tmp_path / "after").exists()
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch, called: list[bytes]) -> None:
+    """Let a control connection that need not be waited for take until something is dialled."""
+
+    dialled = asyncio.Event()
+
+    def noted(token: str) -> bytes:
+        dialled.set()
+        return format_call(token)
+
+    async def dial(*arguments: Any) -> socket.socket:
+        dialled.clear()
+        sock = await dialling.dial(*arguments)
+        if arguments[-1] is not None:
+            await dialled.wait()
+        return sock
+
+    monkeypatch.setattr(connected, "LONG_RTT_S", 0.0)
+    monkeypatch.setattr(data, "format_call", noted)
+    monkeypatch.setattr(control, "dial", dial)
 
 
 @pytest.mark.parametrize(

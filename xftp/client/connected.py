@@ -18,6 +18,7 @@ from .flights import WELCOME, Pace, PipeliningError
 from .login import log_in
 from .memory import WAYS, KnownServer
 from .options import Options
+from .paths import LONG_RTT_S
 from .retry import persist
 from .tls import security_of
 from .url import FtpUrl
@@ -66,17 +67,24 @@ class Connected(ServerCommands):
         elif dialogue.may_pipeline and known is not None and known.is_our_kind:
             dialogue.assume_our_kind(known.features, known.connection_limit)
         early = early and dialogue.pace is Pace.ALL
+        expected_rtt_s = self._expected_rtt_s(dialogue, known) if early else None
         try:
-            await self._connect(dialogue, early=early)
+            await self._connect(dialogue, early=early, expected_rtt_s=expected_rtt_s)
         except PipeliningError as error:
             await self._fall_back(error)
 
-    async def _connect(self, dialogue: Dialogue, *, early: bool) -> None:
+    async def _connect(
+        self, dialogue: Dialogue, *, early: bool, expected_rtt_s: float | None
+    ) -> None:
         """Connect, and take the greeting unless `early`. Raises ConnectError, PipeliningError."""
         control = dialogue.control
         try:
             await control.connect(
-                self.url.host, self.url.port, security=self._security, early=early
+                self.url.host,
+                self.url.port,
+                security=self._security,
+                early=early,
+                expected_rtt_s=expected_rtt_s,
             )
             if not early:
                 await control.greet()
@@ -89,6 +97,15 @@ class Connected(ServerCommands):
         except BaseException:
             await control.wait_closed()
             raise
+
+    def _expected_rtt_s(self, dialogue: Dialogue, known: KnownServer | None) -> float | None:
+        """Give the RTT of a path so long, and so well known, that data connections may be dialled
+        while the control connection is (see `data`)."""
+        if dialogue.standing_port is None or not dialogue.passive:
+            return None
+        paths = [path.rtt_s for path in dialogue.paths.values()]
+        rtt_s = min(paths) if paths else (known.rtt_s if known is not None else None)
+        return rtt_s if rtt_s is not None and rtt_s >= LONG_RTT_S else None
 
     async def _recall(self) -> KnownServer | None:
         """Look up what earlier sessions learnt of the server, and of the paths to it."""
@@ -187,11 +204,13 @@ class Connected(ServerCommands):
         if memory is None:
             return
         ours = dialogue.announces_connections
+        rtt_s = dialogue.control.rtt_s
         known = KnownServer(
             is_our_kind=ours and dialogue.may_pipeline,
             pipelines=dialogue.may_pipeline,
             features=dialogue.features if ours else None,
             connection_limit=dialogue.server_limit if ours else None,
+            rtt_s=rtt_s if ours and rtt_s is not None and rtt_s >= LONG_RTT_S else None,
         )
         await asyncio.to_thread(memory.note_server, self._known_as, self.url.port, known)
 

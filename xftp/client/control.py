@@ -21,7 +21,7 @@ from xftp.protocol.commands import Command, format_command
 from xftp.protocol.replies import Reply, ReplyParser
 from xftp.transport.sockets import socket_state
 
-from .dialling import dial
+from .dialling import Asked, dial
 from .options import Options
 from .securing import ask_for_tls
 from .text import printable
@@ -102,6 +102,10 @@ class Control(aioftp.BaseClient):
         self._where = ""
         self._security: Security = "none"
         self._is_early = False
+        self._asked: Asked | None = None
+        self._making: asyncio.Task[None] | None = None
+        self._waiting = b""
+        self._expected_rtt_s: float | None = None
         self.tls: ControlTls | None = None
         """What protects the connection, once it is made; None: nothing does."""
         self.greeting = ""
@@ -118,23 +122,68 @@ class Control(aioftp.BaseClient):
         *,
         security: Security = "none",
         early: bool = False,
+        expected_rtt_s: float | None = None,
     ) -> None:
         """Connect, and leave the greeting to `greet`: commands may be sent before.
 
-        early: ask for explicit TLS before the greeting. Raises ConnectError, TlsError, and
+        early: ask for explicit TLS before the greeting. expected_rtt_s: do not wait for the
+        connection either, where it is clear which address will answer: what is sent before waits
+        for it, see `connected`; `rtt_s` is this until then. Raises ConnectError, TlsError, and
         PipeliningError if the server may not take what is early.
         """
         self._security, self._is_early = security, early
         self._where = f"{host} port {port}"
+        if expected_rtt_s is not None and security == "none":
+            self._expected_rtt_s = expected_rtt_s
+            await self._begin(host, port)
+            return
         await super().connect(host, port)
-        writer = self.stream.writer
-        self.peer_host = writer.get_extra_info("peername")[0]
-        self.local_host = writer.get_extra_info("sockname")[0]
         if self._greeted is None:
             self._welcome = self._expect(None)
         else:
             self.greeting = printable(self._greeted.text)
+        self._is_made()
+
+    async def _begin(self, host: str, port: int) -> None:
+        """Begin to connect, and wait until it is clear which address will answer."""
+        self._asked = asyncio.get_running_loop().create_future()
+        self._welcome = self._expect(None)
+        self._making = asyncio.create_task(self._make(host, port))
+        either: set[asyncio.Future[Any]] = {self._asked, self._making}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if self._lost is not None:
+            raise self._lost
+        if self._asked.done():
+            self.peer_host, self.local_host = self._asked.result()
+
+    async def _make(self, host: str, port: int) -> None:
+        try:
+            await super().connect(host, port)
+        except XftpError as error:
+            self._lose(error)
+        else:
+            self._is_made()
+
+    def _is_made(self) -> None:
+        """Send what waited for the connection, and begin to read."""
+        writer = self.stream.writer
+        self.peer_host = writer.get_extra_info("peername")[0]
+        self.local_host = writer.get_extra_info("sockname")[0]
+        if self._waiting:
+            writer.write(self._waiting)
         self._reader = asyncio.create_task(self._read())
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the connection is made; before, `rtt_s` is what was expected."""
+        return self._stream is not None
+
+    async def connected(self) -> None:
+        """Wait until the connection is made. Raises ConnectError."""
+        if self._making is not None and not self._making.done():
+            await asyncio.wait({self._making})
+        if self._lost is not None:
+            raise self._lost
 
     async def greet(self) -> None:
         """Wait for the greeting. Raises ConnectError."""
@@ -152,9 +201,11 @@ class Control(aioftp.BaseClient):
     @property
     def rtt_s(self) -> float | None:
         """Round-trip time of the control connection in seconds; None where it is not known."""
+        if self._stream is None:
+            return self._expected_rtt_s
         sock: socket.socket | None = None
-        if self._stream is not None:  # TLS of uvloop has no socket any more once it is closed
-            sock = self.stream.writer.get_extra_info("socket")
+        # TLS of uvloop has no socket any more once it is closed.
+        sock = self.stream.writer.get_extra_info("socket")
         state = socket_state(sock) if sock is not None else None
         return state.rtt_s if state is not None else None
 
@@ -164,7 +215,9 @@ class Control(aioftp.BaseClient):
         tls = ControlTls(host, self._options.tls)
         if self._security != "none":
             await tls.load()
-        sock = await dial(host, port, self._options.family, self._options.connect_timeout_s)
+        sock = await dial(
+            host, port, self._options.family, self._options.connect_timeout_s, self._asked
+        )
         try:
             self.trace(f"* connected to {sock.getpeername()[0]} port {port}")
             if self._security == "explicit":
@@ -196,7 +249,7 @@ class Control(aioftp.BaseClient):
     @property
     def is_closed(self) -> bool:
         """Whether no command can be sent any more."""
-        return self._lost is not None or self._stream is None
+        return self._lost is not None or (self._stream is None and self._making is None)
 
     def close(self) -> None:
         """Close at once."""
@@ -205,8 +258,8 @@ class Control(aioftp.BaseClient):
     async def wait_closed(self) -> None:
         """Close, and wait until the socket is released."""
         self.close()
-        if self._reader is not None:
-            await asyncio.gather(self._reader, return_exceptions=True)
+        tasks = [each for each in (self._making, self._reader) if each is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._stream is not None:
             with contextlib.suppress(OSError):
                 await self._stream.writer.wait_closed()
@@ -215,8 +268,9 @@ class Control(aioftp.BaseClient):
         """Close, and let every command that waits fail with `error`."""
         if self._lost is None:
             self._lost = error
-        if self._reader is not None and self._reader is not asyncio.current_task():
-            self._reader.cancel()
+        for task in (self._making, self._reader):
+            if task is not None and task is not asyncio.current_task():
+                task.cancel()
         super().close()
         while self._pending:
             self._pending.popleft().fail(self._lost)
@@ -236,7 +290,10 @@ class Control(aioftp.BaseClient):
             secret = command.verb.upper() in _SECRET
             shown = "****" if secret else printable(command.argument)
             self.trace(f"> {command.verb} {shown}".rstrip())
-        self.stream.writer.write(b"".join(lines))
+        if self._stream is None and self._making is not None:
+            self._waiting += b"".join(lines)
+        else:
+            self.stream.writer.write(b"".join(lines))
         return [self._expect(command, codes) for command in commands]
 
     async def ask(self, command: Command, codes: Collection[int] = ()) -> Reply:

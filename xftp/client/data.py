@@ -4,6 +4,8 @@
               dialled with the commands   MPSV token      on long paths     docs/protocol.md
     one       passive  EPSV, else PASV                    active  EPRT, else PORT
 
+At a server whose distance is remembered they are dialled together with the control connection.
+
 An address other than the server's own is never dialled (RFC 2577 section 3 warns of servers that
 send a client elsewhere): only the port of a reply is used.
 """
@@ -41,6 +43,10 @@ from .moving import abandon
 from .options import Direction
 from .paths import LONG_RTT_S, supposed_rate_bps
 from .tuned import Tuned
+
+MOST_LONGER = 2.0
+"""A round trip may take so many times as long as was remembered until the buffers, which are four
+times what is in flight, are too small."""
 
 _AnyChannel = TypeVar("_AnyChannel", bound=DataChannel)
 
@@ -182,7 +188,8 @@ async def _fly(
 
 
 class _CalledInVain(Exception):
-    """The server has no such standing port, or takes fewer connections than were dialled."""
+    """The server has no such standing port, takes fewer connections than were dialled, or is
+    farther away than was thought."""
 
     def __init__(self, count: int, replies: Sequence[Reply]) -> None:
         super().__init__()
@@ -236,6 +243,7 @@ async def _call(dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight, p
     Raises _CalledInVain.
     """
     token = new_token()
+    supposed_s = None if dialogue.control.is_made else dialogue.control.rtt_s
     options = tuned.command(announces=True)
     commands = [*flight.leading, *([options] if options else []), Command("MPSV", token)]
     endpoint = Endpoint(dialogue.control.peer_host, port)
@@ -256,6 +264,9 @@ async def _call(dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight, p
             dialogue.trace(f"the server does not take {count} connections on its port {port}")
             dialogue.standing_port = None
             raise _CalledInVain(len(named) or count, leading)
+        if supposed_s is not None and (dialogue.control.rtt_s or 0) > MOST_LONGER * supposed_s:
+            dialogue.trace("the path has become longer: data connections with other buffers")
+            raise _CalledInVain(count, leading)
         channel.confirm()
     except BaseException:
         await opened.release()

@@ -20,6 +20,9 @@ STAGGER_S = 1.0
 """How long one address is given before the next is tried beside it (RFC 8305 section 5 says
 0.25 s; a satellite path alone takes 0.6 s)."""
 
+_BEGUN = (0, errno.EINPROGRESS, errno.EALREADY, errno.EISCONN)
+"""What connect(2) says of a socket that connects, or has."""
+
 _FAMILIES = {
     "any": socket.AF_UNSPEC,
     "ipv4": socket.AF_INET,
@@ -27,16 +30,24 @@ _FAMILIES = {
 }
 
 
-async def dial(host: str, port: int, family: Family, timeout_s: float) -> socket.socket:
+Asked = asyncio.Future[tuple[str, str]]
+"""Done when the only address of a host is being asked: that address, and the own one."""
+
+
+async def dial(
+    host: str, port: int, family: Family, timeout_s: float, asked: Asked | None = None
+) -> socket.socket:
     """Connect to `host`: all its addresses in turn, the first that answers wins.
 
-    The socket is non-blocking. Raises ConnectError.
+    asked: told as soon as it is clear who will answer. The socket is non-blocking. Raises
+    ConnectError.
     """
     where = f"{host} port {port}"
     try:
         async with asyncio.timeout(timeout_s):
             begun = ahead.begun(host, port, _FAMILIES[family])
-            return await _race(await _resolve(host, port, family, begun), begun)
+            addresses = await _resolve(host, port, family, begun)
+            return await _race(addresses, begun, asked if len(addresses) == 1 else None)
     except TimeoutError as error:
         raise ConnectError(f"{where}: no answer within {timeout_s:g} s") from error
     except OSError as error:
@@ -58,14 +69,16 @@ async def _resolve(
     return [(kind, address) for kind, _, _, _, address in found]
 
 
-async def _race(addresses: Iterable[ahead.Address], begun: ahead.HeadStart | None) -> socket.socket:
+async def _race(
+    addresses: Iterable[ahead.Address], begun: ahead.HeadStart | None, asked: Asked | None
+) -> socket.socket:
     waiting = deque(addresses)
     attempts: set[asyncio.Task[socket.socket]] = set()
     failures: list[OSError] = []
     try:
         while waiting or attempts:
             if waiting:
-                attempts.add(asyncio.create_task(_connect(waiting.popleft(), begun)))
+                attempts.add(asyncio.create_task(_connect(waiting.popleft(), begun, asked)))
                 begun = None
             done, _ = await asyncio.wait(
                 attempts,
@@ -83,13 +96,17 @@ async def _race(addresses: Iterable[ahead.Address], begun: ahead.HeadStart | Non
     raise failures[0] if failures else OSError(errno.EADDRNOTAVAIL, "no address")
 
 
-async def _connect(where: ahead.Address, begun: ahead.HeadStart | None) -> socket.socket:
+async def _connect(
+    where: ahead.Address, begun: ahead.HeadStart | None, asked: Asked | None
+) -> socket.socket:
     family, address = where
     sock = begun.take(where) if begun is not None else None
     if sock is None:
         sock = new_socket(family, None)
     try:
         keep_alive(sock)
+        if asked is not None and sock.connect_ex(address) in _BEGUN:
+            asked.set_result((address[0], sock.getsockname()[0]))
         await asyncio.get_running_loop().sock_connect(sock, address)
     except BaseException:
         sock.close()

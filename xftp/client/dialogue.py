@@ -191,6 +191,7 @@ class Dialogue:
 
     async def _replies(self, commands: list[Command], answers: list[Answer]) -> list[Reply]:
         """Wait for the final replies, and judge those to the first flight."""
+        await self.control.connected()
         limit_s = self.options.reply_timeout_s
         if self._is_proven or len(answers) < 2:
             await self.control.greet()

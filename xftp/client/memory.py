@@ -30,6 +30,9 @@ PATH_LIFETIME_S = 7 * 86_400.0
 RENEW_S = 86_400.0
 """What is confirmed again within this time is not written again."""
 
+NEAR = 1.25
+"""Round-trip times that differ by no more than this factor are not worth writing."""
+
 MOST_BYTES = 1 << 20
 """A larger file is none of ours."""
 
@@ -57,6 +60,15 @@ class KnownServer(NamedTuple):
 
     connection_limit: int | None = None
     """What MULT told."""
+
+    rtt_s: float | None = None
+    """Round-trip time of a control connection, where that counts."""
+
+    def tells_the_same(self, other: KnownServer) -> bool:
+        """Tell whether two are as good as equal: no two round trips take the same time."""
+        mine, theirs = self.rtt_s, other.rtt_s
+        is_near = mine == theirs or (mine and theirs and 1 / NEAR < mine / theirs < NEAR)
+        return bool(is_near) and self._replace(rtt_s=theirs) == other
 
 
 class KnownPath(NamedTuple):
@@ -120,7 +132,8 @@ class MemoryFile:
         """Remember a server; the file is not written if it says so already, and lately."""
         entry = self._recent().get(_place(host, port), {})
         value = entry.get("server")
-        is_same = _server(value) == known
+        before = _server(value)
+        is_same = before is not None and before.tells_the_same(known)
         if is_same and self._is_within(entry, RENEW_S):
             return
         since = self._clock()
@@ -242,6 +255,7 @@ def _server(value: object) -> KnownServer | None:
         pipelines=pipelines,
         features=_features(value.get("features")),
         connection_limit=None if limit is None else int(limit),
+        rtt_s=_number(value.get("rtt_s"), _LEAST_RTT_S, _MOST_RTT_S),
     )
 
 
