@@ -155,7 +155,7 @@ def _last_url(context: click.Context, text: str) -> FtpUrl:
     return read_url(text, context, context.command.params[-1])
 
 
-def main() -> int:
+def run_program() -> int:
     """Run `xftp` with the arguments of the process; give its exit status."""
     prepare_streams()
     status = guarded(lambda: command_line(xftp_command, "xftp"))
@@ -163,5 +163,10 @@ def main() -> int:
     return status
 
 
+def main() -> None:
+    """Run `xftp` with the arguments of the process and end it."""
+    sys.exit(run_program())
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -15,16 +15,16 @@ def main() -> None:
     ahead.begin(sys.argv[1:])
     # What is loaded stays to the end: to look through it for garbage is a tenth of a second.
     gc.disable()
-    from .client import main as run
+    from .client import run_program
 
     gc.freeze()
     gc.enable()
-    _leave(run())
+    _leave(run_program())
 
 
 def _leave(status: int) -> None:
     """End the process. Nothing waits any more, and to take the program apart takes a while."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # what could be told was told by `run`
+        with contextlib.suppress(OSError, ValueError):  # what there is to tell was told
             stream.flush()
     os._exit(status)
