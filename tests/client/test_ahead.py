@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from xftp.client import ahead
-from xftp.client.dialling import dial
+from xftp.client.dialling import Asked, dial
 from xftp.errors import ConnectError
 
 HOST = "127.0.0.1"
@@ -54,6 +54,29 @@ async def test_what_was_begun_is_taken(listener: socket.socket, host: str) -> No
         assert is_quiet(listener)
         with await dial(host, port, "ipv4", 5.0) as second:  # it is there once only
             assert second.getsockname() != sock.getsockname()
+
+
+async def test_a_path_may_be_shorter_than_the_start(listener: socket.socket) -> None:
+    """What is connected already is no error where it is asked who will answer."""
+    port = port_of(listener)
+    ahead.begin(["get", f"ftp://{HOST}:{port}/file"])
+    accepted, _ = await asyncio.to_thread(listener.accept)
+    asked: Asked = asyncio.get_running_loop().create_future()
+    with accepted, await dial(HOST, port, "any", 5.0, asked) as sock:
+        assert sock.getsockname() == accepted.getpeername()
+        assert asked.result() == (HOST, HOST)
+        assert is_quiet(listener)
+
+
+async def test_who_was_refused_already_is_not_asked_again() -> None:
+    with socket.create_server((HOST, 0)) as sock:
+        port = port_of(sock)
+    ahead.begin(["get", f"ftp://{HOST}:{port}/file"])
+    await asyncio.sleep(0.05)  # of loopback: the refusal is there
+    asked: Asked = asyncio.get_running_loop().create_future()
+    with pytest.raises(ConnectError, match="refused"):
+        await dial(HOST, port, "any", 5.0, asked)
+    assert not asked.done()
 
 
 async def test_another_place_gets_a_connection_of_its_own(listener: socket.socket) -> None:

@@ -264,6 +264,60 @@ async def test_a_server_that_is_remembered_and_gone(
     assert not (tmp_path / "after").exists()
 
 
+async def test_a_server_that_is_remembered_and_back_again(
+    root: Path, tmp_path: Path, called: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing has been sent: what is not tried again otherwise may be then."""
+    monkeypatch.setattr(connected, "LONG_RTT_S", 0.0)
+    (root / "a").write_bytes(DATA)
+    memory = MemoryFile(tmp_path / "memory")
+    async with running_server(root) as server:
+        await fetch(url_of(server), tmp_path / "before", memory=memory)
+        real, refusals = dialling.dial, 0
+
+        async def dial(*arguments: Any) -> socket.socket:
+            nonlocal refusals
+            refusals += 1
+            if refusals < 3:
+                raise ConnectError("Connection refused")
+            return await real(*arguments)
+
+        monkeypatch.setattr(control, "dial", dial)
+        chosen = xftp.Options(connections=4, memory=memory, retries=2, retry_wait_s=0)
+        session = await open_session(url_of(server), options=chosen, defer=True)
+        assert [each.name for each in await session.list()] == ["a"]
+        await session.quit()
+
+
+async def test_a_connection_that_failed_is_noted(
+    root: Path, tmp_path: Path, called: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that who has more to ask of the server need not try it for each file."""
+    (root / "a").write_bytes(DATA)
+    memory = MemoryFile(tmp_path / "memory")
+    monkeypatch.setattr(connected, "LONG_RTT_S", 0.0)
+    async with running_server(root) as server:
+        await fetch(url_of(server), tmp_path / "before", memory=memory)
+        url = url_of(server)
+
+        async def dial(*arguments: Any) -> socket.socket:
+            arguments[-1].set_result(("127.0.0.1", "127.0.0.1"))
+            await is_open.wait()
+            raise ConnectError("no answer")
+
+        is_open = asyncio.Event()
+
+        monkeypatch.setattr(control, "dial", dial)
+        session = await open_session(
+            url, options=xftp.Options(connections=4, memory=memory), defer=True
+        )
+        is_open.set()
+        with pytest.raises(ConnectError, match="no answer"):
+            await session.get("a", tmp_path / "after")
+        assert session.connect_error is not None
+        await session.wait_closed()
+
+
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch, called: list[bytes]) -> None:
     """Let a control connection that need not be waited for take until something is dialled."""

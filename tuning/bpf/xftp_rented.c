@@ -127,10 +127,11 @@ static inline void halve(struct rented *own)
 
 static inline void grow_share(struct rented *own)
 {
+	__u32 soon = smaller(own->share + SHARE / 4, own->share_before);
+
+	own->share = smaller(larger(own->share + SHARE / 8, soon), SHARE);
 	if (own->share >= own->share_before)
 		own->share_before = 0;
-	own->share += own->share_before ? SHARE / 4 : SHARE / 8;
-	own->share = smaller(own->share, SHARE);
 }
 
 static inline void begin_round(struct rented *own, const struct tcp_sock *tp)
@@ -207,6 +208,8 @@ static inline void end_round(struct rented *own, const struct tcp_sock *tp, __u3
 		own->share = larger(own->share - own->share / 8, POLITE_SHARE);
 	else
 		own->share = smaller(own->share + SHARE / larger(full, 1), POLITE_SHARE);
+	if (grown)
+		own->share_before = 0;
 
 	if (own->trim > 0)
 		judge_hold(own, lost, delivered);
@@ -337,7 +340,7 @@ SEC("struct_ops/set_state")
 void BPF_PROG(state_changes, struct sock *sk, __u8 state)
 {
 	struct rented *own = PRIVATE(struct rented, sk);
-	__u32 before = own->halved ? own->share_before : own->share;
+	__u32 before = larger(own->share_before, own->halved ? 0 : own->share);
 
 	if (state != TCP_CA_Loss)
 		return;
@@ -354,8 +357,9 @@ SEC("struct_ops/undo_cwnd")
 __u32 BPF_PROG(window_before, struct sock *sk)
 {
 	struct rented *own = PRIVATE(struct rented, sk);
+	__u8 state = BPF_CORE_READ_BITFIELD(&tcp_sk(sk)->inet_conn, icsk_ca_state);
 
-	if (own->share_before) {
+	if (own->share_before && state == TCP_CA_Loss) {
 		own->share = larger(own->share, own->share_before);
 		own->share_before = 0;
 		own->halved = false;

@@ -59,8 +59,14 @@ def _from_netrc(host: str, user: str | None, path: Path | None) -> Login | None:
     """Find the machine's entry, or the default one; only for `user`, if one is given."""
     named = path is not None or NETRC_VARIABLE in os.environ
     path = path or Path(os.environ.get(NETRC_VARIABLE) or Path.home() / ".netrc")
-    if not named and not path.exists():
-        return None
+    try:
+        path.stat()
+    except FileNotFoundError as error:
+        if named:
+            raise FileError(f"{path}: {error.strerror}") from error
+        return None  # as most
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}") from error
     import netrc
 
     try:

@@ -19,7 +19,7 @@ from .terminal import Interrupted, complain, say
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def run(

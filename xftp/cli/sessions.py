@@ -126,6 +126,8 @@ class Sessions:
                 raise self._failure
             if self._session is not None and self._session.login_error is not None:
                 raise self._session.login_error
+            if self._session is not None and self._session.connect_error is not None:
+                raise self._session.connect_error
             if self._session is not None and not self._session.is_closed:
                 return self._session
         if self._session is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, cast
 
 from tuning import congestion, profiles
@@ -254,8 +255,11 @@ class DaemonTuning:
     def __init__(self, defaults: Wish, limits: Limits) -> None:
         """Take what holds when nothing is asked, and the limits.
 
-        The map of parameters is opened now: afterwards the daemon may drop its privileges.
+        The map of parameters is opened now, and what connections will need is loaded: afterwards
+        the daemon may drop its privileges.
         """
+        for module in ("tuning.initial_window", "tuning.tcp_info"):
+            import_module(module)
         self._defaults = defaults
         self._limits = limits
         self._parameters = CurrentParameters()

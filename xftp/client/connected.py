@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
-from xftp.errors import LoginError, XftpError
+from xftp.errors import ConnectError, LoginError, XftpError
 from xftp.protocol.commands import Command
 from xftp.protocol.standing import port_of_greeting
 
@@ -38,6 +38,8 @@ class Connected(ServerCommands):
         self.is_logged_in = False
         self.login_error: LoginError | None = None
         """Why a deferred login was refused."""
+        self.connect_error: ConnectError | None = None
+        """Why a connection that was not waited for could not be made."""
         super().__init__(Dialogue(Control(options), options))
         self._login: tuple[str | None, str | None] | None = None
         self._security = security_of(url.scheme, options.tls)
@@ -223,8 +225,14 @@ class Connected(ServerCommands):
         async with self._dialogue.lock:
             yield self._dialogue
 
-    async def _work_through(self, work: Callable[[Dialogue], Awaitable[_Result]]) -> _Result:
-        """Do `work`, once more if the server turns out not to take commands together."""
+    async def _work_through(
+        self, work: Callable[[Dialogue], Awaitable[_Result]], *, connects_again: bool = True
+    ) -> _Result:
+        """Do `work`, once more if the server turns out not to take commands together.
+
+        connects_again: where the connection could not be made, try that as often as the options
+        say; nothing has been sent then.
+        """
         await self._renew()
         was_settled = self._dialogue.is_settled
         try:
@@ -232,6 +240,15 @@ class Connected(ServerCommands):
                 result = await work(self._dialogue)
         except PipeliningError as error:
             await self._fall_back(error)
+            async with self._dialogue.lock:
+                return await work(self._dialogue)
+        except ConnectError as error:
+            if self._dialogue.control.is_made:
+                raise
+            self.connect_error = error
+            if not connects_again:
+                raise
+            await self._connect_again(error)
             async with self._dialogue.lock:
                 return await work(self._dialogue)
         except LoginError as error:
@@ -242,12 +259,24 @@ class Connected(ServerCommands):
             await self._remember_server()
         return result
 
+    async def _connect_again(self, error: ConnectError) -> None:
+        """Connect after a first try, which failed with `error`, as far as the options allow."""
+
+        async def attempt(is_retry: bool) -> None:
+            if not is_retry:
+                raise error
+            await self._reconnect()
+
+        await persist(attempt, self.options)
+        self.connect_error = None
+
     async def _persist(self, work: Callable[[Dialogue], Awaitable[_Result]]) -> _Result:
         """Do `work`, and again on a new connection, as far as the options allow."""
 
         async def attempt(is_retry: bool) -> _Result:
             if is_retry and self.is_closed:
                 await self._reconnect()
-            return await self._work_through(work)
+                self.connect_error = None
+            return await self._work_through(work, connects_again=False)
 
         return await persist(attempt, self.options)

@@ -151,18 +151,20 @@ class Control(aioftp.BaseClient):
         self._making = asyncio.create_task(self._make(host, port))
         either: set[asyncio.Future[Any]] = {self._asked, self._making}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if self._lost is not None:
-            raise self._lost
-        if self._asked.done():
+        if self._making.done():
+            await self.connected()
+        else:
             self.peer_host, self.local_host = self._asked.result()
 
     async def _make(self, host: str, port: int) -> None:
         try:
             await super().connect(host, port)
+            self._is_made()
         except XftpError as error:
             self._lose(error)
-        else:
-            self._is_made()
+        except Exception:
+            self._lose(ConnectError("the connection could not be made"))
+            raise
 
     def _is_made(self) -> None:
         """Send what waited for the connection, and begin to read."""
@@ -171,6 +173,7 @@ class Control(aioftp.BaseClient):
         self.local_host = writer.get_extra_info("sockname")[0]
         if self._waiting:
             writer.write(self._waiting)
+            self._waiting = b""
         self._reader = asyncio.create_task(self._read())
 
     @property
@@ -180,8 +183,10 @@ class Control(aioftp.BaseClient):
 
     async def connected(self) -> None:
         """Wait until the connection is made. Raises ConnectError."""
-        if self._making is not None and not self._making.done():
+        if self._making is not None:
             await asyncio.wait({self._making})
+            if not self._making.cancelled():
+                self._making.result()
         if self._lost is not None:
             raise self._lost
 

@@ -247,7 +247,7 @@ async def _call(dialogue: Dialogue, tuned: Tuned, count: int, flight: _Flight, p
     options = tuned.command(announces=True)
     commands = [*flight.leading, *([options] if options else []), Command("MPSV", token)]
     endpoint = Endpoint(dialogue.control.peer_host, port)
-    # Its tasks begin when this one waits: the commands leave first.
+    # Its tasks begin when this one waits: the commands leave first, if they can leave already.
     channel = _dial(dialogue, tuned, [endpoint] * count, format_call(token))
     opened = Opened(dialogue, channel, True, ())
     try:

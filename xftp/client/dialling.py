@@ -20,8 +20,9 @@ STAGGER_S = 1.0
 """How long one address is given before the next is tried beside it (RFC 8305 section 5 says
 0.25 s; a satellite path alone takes 0.6 s)."""
 
-_BEGUN = (0, errno.EINPROGRESS, errno.EALREADY, errno.EISCONN)
-"""What connect(2) says of a socket that connects, or has."""
+_MADE = (0, errno.EISCONN)
+_BEGUN = (*_MADE, errno.EINPROGRESS, errno.EALREADY)
+"""What connect(2) says of a socket that is connected, or will be."""
 
 _FAMILIES = {
     "any": socket.AF_UNSPEC,
@@ -105,8 +106,13 @@ async def _connect(
         sock = new_socket(family, None)
     try:
         keep_alive(sock)
-        if asked is not None and sock.connect_ex(address) in _BEGUN:
+        if asked is not None:
+            code = sock.connect_ex(address)
+            if code not in _BEGUN:
+                raise OSError(code, os.strerror(code))
             asked.set_result((address[0], sock.getsockname()[0]))
+            if code in _MADE:  # to connect it once more would be an error
+                return sock
         await asyncio.get_running_loop().sock_connect(sock, address)
     except BaseException:
         sock.close()

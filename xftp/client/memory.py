@@ -133,10 +133,10 @@ class MemoryFile:
         entry = self._recent().get(_place(host, port), {})
         value = entry.get("server")
         before = _server(value)
-        is_same = before is not None and before.tells_the_same(known)
-        if is_same and self._is_within(entry, RENEW_S):
+        if before and before.tells_the_same(known) and self._is_within(entry, RENEW_S):
             return
         since = self._clock()
+        is_same = before is not None and before._replace(rtt_s=known.rtt_s) == known
         if is_same and isinstance(value, dict) and self._is_within(value, PATH_LIFETIME_S):
             since = value["at"]
         self._note(host, port, "server", {**known._asdict(), "at": since})

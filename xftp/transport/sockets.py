@@ -120,7 +120,7 @@ def is_reset(sock: socket.socket) -> bool:
 
 def unacknowledged_bytes(sock: socket.socket) -> int:
     """Count the bytes sent that the peer has not acknowledged; 0 where that cannot be asked."""
-    if sys.platform != "linux":
+    if sys.platform != "linux" or sock.fileno() < 0:
         return 0
     answer = fcntl.ioctl(sock.fileno(), _SIOCOUTQ, b"\0\0\0\0")
     return int(struct.unpack("=i", answer)[0])
