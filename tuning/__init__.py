@@ -64,27 +64,32 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("TuningError",), "errors"),
-    **dict.fromkeys(("Link", "Response", "TransferTime"), "model"),
-    **dict.fromkeys(("Plan", "plan"), "planning"),
-    **dict.fromkeys(("AUTO", "PROFILES", "Direction", "Profile"), "profiles"),
-    **dict.fromkeys(
-        ("Difference", "Granted", "Keepalive", "SocketTuning", "Tuner", "granted"), "sockopts"
-    ),
-    **dict.fromkeys(("TcpInfo", "TcpState"), "tcp_info"),
-    **dict.fromkeys(
-        (
-            "format_loss",
-            "format_rate",
-            "format_size",
-            "format_time",
-            "parse_loss",
-            "parse_rate",
-            "parse_size",
-            "parse_time",
-        ),
-        "units",
-    ),
+    "AUTO": "profiles",
+    "Difference": "sockopts",
+    "Direction": "profiles",
+    "Granted": "sockopts",
+    "Keepalive": "sockopts",
+    "Link": "model",
+    "PROFILES": "profiles",
+    "Plan": "planning",
+    "Profile": "profiles",
+    "Response": "model",
+    "SocketTuning": "sockopts",
+    "TcpInfo": "tcp_info",
+    "TcpState": "tcp_info",
+    "TransferTime": "model",
+    "Tuner": "sockopts",
+    "TuningError": "errors",
+    "format_loss": "units",
+    "format_rate": "units",
+    "format_size": "units",
+    "format_time": "units",
+    "granted": "sockopts",
+    "parse_loss": "units",
+    "parse_rate": "units",
+    "parse_size": "units",
+    "parse_time": "units",
+    "plan": "planning",
 }
 
 

@@ -72,7 +72,6 @@ async def test_who_was_refused_already_is_not_asked_again() -> None:
     with socket.create_server((HOST, 0)) as sock:
         port = port_of(sock)
     ahead.begin(["get", f"ftp://{HOST}:{port}/file"])
-    await asyncio.sleep(0.05)  # of loopback: the refusal is there
     asked: Asked = asyncio.get_running_loop().create_future()
     with pytest.raises(ConnectError, match="refused"):
         await dial(HOST, port, "any", 5.0, asked)

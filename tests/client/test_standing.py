@@ -210,30 +210,32 @@ async def test_a_port_that_was_taken_for_it_by_mistake(
     assert [bool(each) for each in called] == [True, False]
 
 
+async def fetch_twice(server: Server, root: Path, folder: Path) -> None:
+    """Fetch `a` as a stranger, and as one who remembers."""
+    (root / "a").write_bytes(DATA)
+    memory = MemoryFile(folder / "memory")
+    for number in range(2):
+        await fetch(url_of(server), folder / str(number), memory=memory)
+        assert (folder / str(number)).read_bytes() == DATA
+
+
 async def test_it_is_remembered(
     server: Server, root: Path, tmp_path: Path, called: list[bytes]
 ) -> None:
-    (root / "a").write_bytes(DATA)
-    memory = MemoryFile(tmp_path / "memory")
-    for number in range(2):
-        await fetch(url_of(server), tmp_path / str(number), memory=memory)
-        assert (tmp_path / str(number)).read_bytes() == DATA
+    await fetch_twice(server, root, tmp_path)
     assert [bool(each) for each in called] == [True, True]
 
 
 async def test_what_is_remembered_is_dialled_before_the_server_has_answered(
-    server: Server, root: Path, tmp_path: Path, called: list[bytes], slow: None
+    server: Server, root: Path, tmp_path: Path, called: list[bytes], slow: list[bool]
 ) -> None:
-    (root / "a").write_bytes(DATA)
-    memory = MemoryFile(tmp_path / "memory")
-    for number in range(2):
-        await fetch(url_of(server), tmp_path / str(number), memory=memory)
-        assert (tmp_path / str(number)).read_bytes() == DATA
+    await fetch_twice(server, root, tmp_path)
     assert [bool(each) for each in called] == [True, True]
+    assert slow == [True, False]
 
 
 async def test_a_path_that_has_become_longer_gets_other_connections(
-    server: Server, root: Path, tmp_path: Path, called: list[bytes], slow: None
+    server: Server, root: Path, tmp_path: Path, called: list[bytes], slow: list[bool]
 ) -> None:
     """Their buffers were made for the shorter one."""
     (root / "a").write_bytes(DATA)
@@ -319,10 +321,12 @@ async def test_a_connection_that_failed_is_noted(
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch, called: list[bytes]) -> None:
-    """Let a control connection that need not be waited for take until something is dialled."""
+def slow(monkeypatch: pytest.MonkeyPatch, called: list[bytes]) -> list[bool]:
+    """Let a control connection that need not be waited for take until something is dialled.
 
-    dialled = asyncio.Event()
+    Gives of each whether it was waited for.
+    """
+    dialled, waited_for = asyncio.Event(), []
 
     def noted(token: str) -> bytes:
         dialled.set()
@@ -331,13 +335,15 @@ def slow(monkeypatch: pytest.MonkeyPatch, called: list[bytes]) -> None:
     async def dial(*arguments: Any) -> socket.socket:
         dialled.clear()
         sock = await dialling.dial(*arguments)
-        if arguments[-1] is not None:
+        waited_for.append(arguments[-1] is None)
+        if not waited_for[-1]:
             await dialled.wait()
         return sock
 
     monkeypatch.setattr(connected, "LONG_RTT_S", 0.0)
     monkeypatch.setattr(data, "format_call", noted)
     monkeypatch.setattr(control, "dial", dial)
+    return waited_for
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ class Control(aioftp.BaseClient):
             self._welcome = self._expect(None)
         else:
             self.greeting = printable(self._greeted.text)
-        self._is_made()
+        self._connection_made()
 
     async def _begin(self, host: str, port: int) -> None:
         """Begin to connect, and wait until it is clear which address will answer."""
@@ -159,14 +159,14 @@ class Control(aioftp.BaseClient):
     async def _make(self, host: str, port: int) -> None:
         try:
             await super().connect(host, port)
-            self._is_made()
+            self._connection_made()
         except XftpError as error:
             self._lose(error)
         except Exception:
             self._lose(ConnectError("the connection could not be made"))
             raise
 
-    def _is_made(self) -> None:
+    def _connection_made(self) -> None:
         """Send what waited for the connection, and begin to read."""
         writer = self.stream.writer
         self.peer_host = writer.get_extra_info("peername")[0]
@@ -208,9 +208,8 @@ class Control(aioftp.BaseClient):
         """Round-trip time of the control connection in seconds; None where it is not known."""
         if self._stream is None:
             return self._expected_rtt_s
-        sock: socket.socket | None = None
         # TLS of uvloop has no socket any more once it is closed.
-        sock = self.stream.writer.get_extra_info("socket")
+        sock: socket.socket | None = self.stream.writer.get_extra_info("socket")
         state = socket_state(sock) if sock is not None else None
         return state.rtt_s if state is not None else None
 
