@@ -7,6 +7,7 @@ import pytest
 from xftp.protocol.records import CHUNK_BYTES, RECORD_BYTES
 from xftp.protocol.repeating import (
     DRAIN_WINDOW_S,
+    LAST_PART,
     LIVE_RECORDS,
     LIVE_SHARE,
     Drain,
@@ -65,6 +66,55 @@ def test_what_is_held_behind_a_loss_is_not_waited_for_at_the_rate() -> None:
     assert GEO._replace(sacked_bytes=10**9).finish_s() > 0
 
 
+LAST_LOST = GEO._replace(outstanding_bytes=1_448, unanswered_s=0.7, unheard_s=0.1)
+"""The last segment of a connection was lost: a round trip later nothing has come."""
+
+
+def test_what_was_sent_last_and_is_not_acknowledged_in_time_is_repeated() -> None:
+    """The kernel would send it again after two round trips only."""
+    assert pays(LAST_LOST, IDLE, RECORD_BYTES)
+
+
+@pytest.mark.parametrize(
+    "donor",
+    [
+        LAST_LOST._replace(unanswered_s=0.63),
+        LAST_LOST._replace(unheard_s=0.03),
+        LAST_LOST._replace(unheard_s=0.1, rtt_deviation_s=0.06),
+        LAST_LOST._replace(unanswered_s=0.0),
+        LAST_LOST._replace(is_mending=True, unanswered_s=0.8),
+    ],
+    ids=["may yet come", "others come", "it varies", "all is acknowledged", "about to be sent"],
+)
+def test_it_is_waited_for_where_it_may_have_arrived(donor: Progress) -> None:
+    assert not pays(donor, IDLE, RECORD_BYTES)
+
+
+def test_what_is_unanswered_is_given_to_none_that_is_so_itself() -> None:
+    assert not pays(LAST_LOST, LAST_LOST, RECORD_BYTES)
+
+
+MENDING = GEO._replace(outstanding_bytes=40_000, sacked_bytes=38_000, is_mending=True)
+
+
+def test_at_the_very_end_what_sits_behind_a_loss_goes_twice() -> None:
+    assert not pays(MENDING, IDLE, RECORD_BYTES)
+    assert pays(MENDING, IDLE, RECORD_BYTES, at_last=True)
+
+
+@pytest.mark.parametrize(
+    ("donor", "taker"),
+    [
+        (GEO, IDLE),
+        (MENDING, IDLE._replace(is_mending=True)),
+        (MENDING, IDLE._replace(rate_bytes_per_s=1_000)),
+    ],
+    ids=["nothing is lost", "the other lost something", "the other is slow"],
+)
+def test_but_not_where_that_brings_nothing(donor: Progress, taker: Progress) -> None:
+    assert not pays(donor, taker, RECORD_BYTES, at_last=True)
+
+
 LOST = GEO._replace(timeouts=1, silent_s=1.0)
 
 
@@ -78,11 +128,13 @@ LOST = GEO._replace(timeouts=1, silent_s=1.0)
 )
 def test_what_is_repeated_of_live_connections_is_bounded(size: int, records: int) -> None:
     budget = RepeatBudget(size)
-    repeated = 0
-    while count := budget.most_records(GEO, 5):
-        budget.spend(GEO, count * CHUNK_BYTES)
-        repeated += count
-    assert repeated == records
+    repeated = [0, 0]
+    for at_last in (False, True):
+        while count := budget.most_records(GEO, 5, at_last=at_last):
+            budget.spend(GEO, count * CHUNK_BYTES)
+            repeated[at_last] += count
+    assert sum(repeated) == records
+    assert repeated[1] == pytest.approx(LAST_PART * records, abs=1)
 
 
 def test_what_sits_where_a_loss_is_presumed_is_always_repeated() -> None:

@@ -191,6 +191,17 @@ def test_repeats_begin_with_what_was_given_last() -> None:
     assert slow.outstanding_bytes == 7 * RECORD_BYTES
 
 
+def test_what_the_peers_kernel_has_is_not_repeated() -> None:
+    striping = Striping([(0, 8)])
+    slow, idle = striping.open(), striping.open()
+    striping.take(slow, 5)
+    striping.take(slow, 3)
+    arrived_bytes = 6 * RECORD_BYTES + 1
+    assert striping.repeat(idle, slow, 8, arrived_bytes) == (6, 2)
+    assert striping.repeat(idle, slow, 8, arrived_bytes) is None
+    assert striping.repeat(idle, slow, 8) == (5, 1)
+
+
 def test_batches_grow_and_shrink() -> None:
     batch = BatchSize(64)
     sizes = []

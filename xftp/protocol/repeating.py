@@ -28,6 +28,15 @@ LIVE_RECORDS = 32
 """What is repeated of connections that receipts come from, at most: this share of the file, or so
 many records if that is more (256 KiB, 7% of the BDP of 50 Mbit/s and 600 ms)."""
 
+LAST_PART = 0.5
+"""Of that, what is kept for the very end: once no more than this is under way, all of it that sits
+behind a loss goes twice, as a segment that is lost again costs a time-out."""
+
+ANSWER_S = 0.05
+"""So long after the round trip, and after the acknowledgment before it, what was sent last is
+acknowledged, or lost: more than the 40 ms for which Linux puts an acknowledgment off. The kernel
+takes twice the round-trip time (tail loss probe, RFC 8985 section 7.2)."""
+
 OVERDUE_RTTS = 1.25
 OVERDUE_S = 0.25
 """Without a receipt for so long, both together, a loss is presumed; receipts come only now and
@@ -68,6 +77,16 @@ class Progress(NamedTuple):
     """Of what is outstanding, what the peer's kernel holds behind a loss (RFC 2018): it is there
     as soon as the lost segment is, and is not sent again."""
 
+    unanswered_s: float = 0.0
+    """Since the kernel last sent any of what it still has no acknowledgment for; 0: there is
+    nothing."""
+
+    unheard_s: float = 0.0
+    """Since its last acknowledgment."""
+
+    is_mending: bool = False
+    """Whether the kernel sends again what was lost (RFC 6675, or after a time-out)."""
+
     @property
     def rto_s(self) -> float:
         """The retransmission time-out before it is doubled (RFC 6298, with Linux's minimum)."""
@@ -80,6 +99,17 @@ class Progress(NamedTuple):
             return False
         return self.timeouts > 0 or self.silent_s > OVERDUE_RTTS * self.rtt_s + OVERDUE_S
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether what was sent last should have been acknowledged, so that it is lost."""
+        grace_s = max(2 * self.rtt_deviation_s, ANSWER_S)
+        return self.unanswered_s > self.rtt_s + grace_s and self.unheard_s > grace_s
+
+    @property
+    def probe_s(self) -> float:
+        """When the kernel sends again what is unanswered, from when it was sent."""
+        return self.rto_s if self.is_mending else max(2 * self.rtt_s, self.rtt_s + MIN_RTO_S)
+
     def finish_s(self, more_bytes: int = 0) -> float:
         """Estimate the seconds until `more_bytes` and all that is outstanding are acknowledged."""
         size = self.outstanding_bytes + more_bytes
@@ -91,18 +121,28 @@ class Progress(NamedTuple):
             wait_s = max(0.0, self.rto_s * 2.0 ** min(self.timeouts, 8) - self.silent_s)
             round_trips = 1 + log2(1 + size / FIRST_WINDOW_BYTES)
             return wait_s + max(round_trips * self.rtt_s, self._drain_s(size))
+        if self.is_unanswered:
+            wait_s = max(0.0, self.probe_s - self.unanswered_s)
+            return wait_s + max(self.rtt_s, self._drain_s(size))
         return max(self.rtt_s - (0 if more_bytes else self.silent_s), self._drain_s(size))
 
     def _drain_s(self, size: int) -> float:
         return size / self.rate_bytes_per_s if self.rate_bytes_per_s > 0 else 0.0
 
 
-def pays(donor: Progress, taker: Progress, size: int) -> bool:
-    """Tell whether `size` bytes outstanding on `donor` arrive sooner if `taker` sends them too."""
-    if not donor.outstanding_bytes or taker.is_overdue:
+def pays(donor: Progress, taker: Progress, size: int, *, at_last: bool = False) -> bool:
+    """Tell whether `size` bytes outstanding on `donor` arrive sooner if `taker` sends them too.
+
+    at_last: what is under way is so little that it may all go twice. Then they arrive sooner, too,
+    where what the donor sends again is lost again.
+    """
+    if not donor.outstanding_bytes or taker.is_overdue or taker.is_unanswered:
         return False
     taker_s = max(taker.finish_s(size), taker.rtt_s)
-    gain_rtts = LEAST_GAIN_RTTS if donor.is_overdue else LEAST_GAIN_OF_LIVE_RTTS
+    if at_last and donor.is_mending and not taker.is_mending:
+        return donor.rto_s + donor.rtt_s > taker_s + LEAST_GAIN_S
+    presumed_lost = donor.is_overdue or donor.is_unanswered
+    gain_rtts = LEAST_GAIN_RTTS if presumed_lost else LEAST_GAIN_OF_LIVE_RTTS
     return donor.finish_s() > taker_s + max(LEAST_GAIN_S, gain_rtts * taker.rtt_s)
 
 
@@ -110,17 +150,22 @@ class RepeatBudget:
     """What may be sent twice, as every byte costs on some links. size: bytes of the file.
 
     Only what is repeated of live connections is counted: without that it would arrive too, only
-    later. What sits where a loss is presumed is always repeated, and so is what a lost connection
-    had not delivered.
+    later. What sits where a loss is presumed for long is always repeated, and so is what a lost
+    connection had not delivered.
     """
 
     def __init__(self, size: int) -> None:
         self.left_bytes = max(LIVE_RECORDS * CHUNK_BYTES, int(LIVE_SHARE * size))
         """Bytes of the file that may still be repeated of live connections."""
+        self.last_bytes = int(LAST_PART * self.left_bytes)
+        """Those of them that are kept for the very end."""
 
-    def most_records(self, donor: Progress, wanted: int) -> int:
+    def most_records(self, donor: Progress, wanted: int, *, at_last: bool = False) -> int:
         """Give how many of the `wanted` records may be repeated."""
-        return wanted if donor.is_overdue else min(wanted, self.left_bytes // CHUNK_BYTES)
+        if donor.is_overdue:
+            return wanted
+        left_bytes = self.left_bytes - (0 if at_last else self.last_bytes)
+        return min(wanted, max(0, left_bytes) // CHUNK_BYTES)
 
     def spend(self, donor: Progress, size: int) -> None:
         """Note that `size` bytes of the file that sit on a connection are repeated."""

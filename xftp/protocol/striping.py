@@ -50,10 +50,14 @@ class Lane:
         """Bytes given and not acknowledged."""
         return self.given_bytes - self.acknowledged_bytes
 
-    def outstanding(self) -> Iterator[tuple[int, int]]:
-        """Give the ranges (start, end) of records not wholly acknowledged, newest first."""
+    def outstanding(self, beyond_bytes: int = 0) -> Iterator[tuple[int, int]]:
+        """Give the ranges (start, end) of records not wholly acknowledged, newest first.
+
+        beyond_bytes: of what it was given so much needs no acknowledgment.
+        """
+        done_bytes = max(self.acknowledged_bytes, beyond_bytes)
         for run in reversed(self._outstanding):
-            yield run.first + run.whole(self.acknowledged_bytes), run.first + run.records
+            yield run.first + run.whole(done_bytes), run.first + run.records
 
 
 class Striping:
@@ -148,12 +152,15 @@ class Striping:
                 break
         return before - lane.given_bytes
 
-    def repeat(self, lane: Lane, donor: Lane, limit: int) -> tuple[int, int] | None:
+    def repeat(
+        self, lane: Lane, donor: Lane, limit: int, beyond_bytes: int = 0
+    ) -> tuple[int, int] | None:
         """Give `lane` records that are on their way on `donor` only, those given last first.
 
-        None if there are none. At most `limit` records, as (first record, count).
+        None if there are none. At most `limit` records, as (first record, count). beyond_bytes:
+        the first so many bytes given to `donor` have arrived, though nothing has said so yet.
         """
-        for start, end in donor.outstanding():
+        for start, end in donor.outstanding(beyond_bytes):
             for begin, stop in _down(self._delivered.missing(start, end)):
                 for low, high in _down(self._repeated.missing(begin, stop)):
                     first = max(low, high - limit)

@@ -147,4 +147,7 @@ class Outgoing:
             timeouts=state.timeouts if state else 0,
             silent_s=self.silent_s(now),
             sacked_bytes=state.sacked_bytes if state else 0,
+            unanswered_s=state.unanswered_s if state else 0.0,
+            unheard_s=state.unheard_s if state else 0.0,
+            is_mending=state.is_mending if state else False,
         )

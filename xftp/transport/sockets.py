@@ -23,8 +23,10 @@ _TCP_THIN_LINEAR_TIMEOUTS, _TCP_RTO_MIN_US = 16, 45
 _TCP_INFO_HEAD = struct.Struct("=8B24I")
 """The part of struct tcp_info (linux/tcp.h) that has not changed since Linux 2.6."""
 
-_STATE, _TIMEOUTS, _SND_MSS, _SACKED = 0, 2, 8 + 2, 8 + 5
-_RTT, _RTTVAR, _TOTAL_RETRANS = 8 + 15, 8 + 16, 8 + 23
+_STATE, _RECOVERY, _TIMEOUTS, _SND_MSS, _UNACKED, _SACKED = 0, 1, 2, 8 + 2, 8 + 4, 8 + 5
+_LAST_SENT, _LAST_ACK, _RTT, _RTTVAR, _TOTAL_RETRANS = 8 + 9, 8 + 12, 8 + 15, 8 + 16, 8 + 23
+_TCP_CA_RECOVERY = 3
+"""From this value of tcpi_ca_state on, the kernel sends lost segments again."""
 _TCP_ESTABLISHED = 1
 _TCP_CLOSE = 7
 
@@ -71,6 +73,15 @@ class SocketState(NamedTuple):
 
     sacked_bytes: int = 0
     """About so many bytes are at the peer, behind one that is not (SACK, RFC 2018)."""
+
+    unanswered_s: float = 0.0
+    """Since data was last sent, if some of what was sent is not acknowledged; else 0."""
+
+    unheard_s: float = 0.0
+    """Since the last acknowledgment."""
+
+    is_mending: bool = False
+    """Lost segments are being sent again."""
 
 
 def is_ipv6(host: str) -> bool:
@@ -149,6 +160,9 @@ def socket_state(sock: socket.socket) -> SocketState | None:
         timeouts=info[_TIMEOUTS],
         delivery_rate_bytes_per_s=_DELIVERY_RATE.unpack_from(raw)[0] if knows_rate else 0,
         sacked_bytes=info[_SACKED] * info[_SND_MSS],
+        unanswered_s=info[_LAST_SENT] / 1e3 if info[_UNACKED] else 0.0,
+        unheard_s=info[_LAST_ACK] / 1e3,
+        is_mending=info[_RECOVERY] >= _TCP_CA_RECOVERY,
     )
 
 

@@ -30,6 +30,8 @@ class Stragglers:
         self._striping = striping
         self._budget = budget
         self._fill = fill
+        self._at_last = False
+        """Whether what is under way was once so little that it may all go twice."""
 
     def help(self, all_of_them: Collection[Outgoing], now: float) -> None:
         """Let every idle connection carry what would arrive later otherwise, if there is any."""
@@ -38,6 +40,8 @@ class Stragglers:
         if not takers or not donors:
             return
         fares = {each: each.progress(now) for each in all_of_them}
+        under_way = sum(fares[each].outstanding_bytes for each in donors)
+        self._at_last = self._at_last or under_way <= self._budget.last_bytes
         takers.sort(key=lambda each: fares[each].finish_s())
         donors.sort(key=lambda each: fares[each].finish_s(), reverse=True)
         for taker in takers:
@@ -50,7 +54,10 @@ class Stragglers:
     ) -> tuple[int, int] | None:
         count = min(taker.batch_size.records, LARGEST_REPEAT)
         for donor in donors:
-            if donor is taker or not pays(fares[donor], fares[taker], count * RECORD_BYTES):
+            size = count * RECORD_BYTES
+            if donor is taker or not pays(
+                fares[donor], fares[taker], size, at_last=self._at_last
+            ):
                 continue
             if not donor.is_loading and donor.waiting:
                 sent = donor.connection.bytes_sent
@@ -65,10 +72,11 @@ class Stragglers:
     def _repeat(
         self, taker: Outgoing, donor: Outgoing, fare: Progress, count: int
     ) -> tuple[int, int] | None:
-        count = self._budget.most_records(fare, count)
+        count = self._budget.most_records(fare, count, at_last=self._at_last)
         if not count:
             return None
+        arrived_bytes = 0 if fare.is_overdue else donor.connection.acknowledged()
         before = self._striping.repeated_bytes
-        run = self._striping.repeat(taker.lane, donor.lane, count)
+        run = self._striping.repeat(taker.lane, donor.lane, count, arrived_bytes)
         self._budget.spend(fare, self._striping.repeated_bytes - before)
         return run
