@@ -20,7 +20,7 @@ from xftp.transport.files import SourceFile
 from xftp.transport.ratelimit import RateLimit
 from xftp.transport.receiver import RecordReceiver
 from xftp.transport.sender import RecordSender
-from xftp.transport.sockets import send_small_at_once
+from xftp.transport.sockets import send_small_at_once, set_least_readable
 from xftp.transport.tls import DataTls
 
 from .proxy import Pair, Proxy, proxied
@@ -207,6 +207,24 @@ async def test_the_end_of_a_file_waits_for_no_acknowledgment(
     monkeypatch.setattr("xftp.transport.sender.send_small_at_once", noted)
     await transfer(tmp_path, 3, lambda proxy, pair: None, sender_dials=False, server_sends=True)
     assert at_once and all(at_once)
+
+
+@COUNTS
+async def test_a_receiver_is_woken_seldom_but_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    marks: dict[int, list[int]] = {}
+
+    def noted(sock: socket.socket, least_bytes: int) -> None:
+        marks.setdefault(sock.fileno(), []).append(least_bytes)
+        set_least_readable(sock, least_bytes)
+
+    monkeypatch.setattr("xftp.transport.gathering.set_least_readable", noted)
+    monkeypatch.setattr("xftp.transport.gathering.LEAST_GATHER_S", 0.02)
+    monkeypatch.setattr("xftp.transport.receiver.MOST_GATHERED_BYTES", SIZE // count // 8)
+    ended = await transfer(tmp_path, count, lambda *_: None, sender_dials=False, server_sends=True)
+    assert marks and all(max(each) > 1 == each[-1] for each in marks.values())
+    assert ended.sender.report().repeated_bytes == 0
 
 
 async def test_healthy_connections_repeat_nothing(tmp_path: Path) -> None:

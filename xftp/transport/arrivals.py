@@ -45,10 +45,14 @@ class Arrivals:
         return len(self.held) == self.total
 
     @property
+    def missing_records(self) -> int:
+        """How many records are not in the file; 0 as long as the size is not known."""
+        return max(0, (self.total or 0) - len(self.held))
+
+    @property
     def missing_error(self) -> TransferAborted:
         """The error that says how many records are missing."""
-        missing = (self.total or 0) - len(self.held)
-        return TransferAborted(f"{missing} of {self.total} records did not arrive")
+        return TransferAborted(f"{self.missing_records} of {self.total} records did not arrive")
 
     def take(self, runs: Sequence[Run]) -> list[Run]:
         """Give what is new in `runs`: the first copy counts, though it may not be written yet."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xftp.protocol.receipts import ALL_HELD, format_receipt
 
 from .connection import DataConnection
+from .gathering import Gathering
 from .sockets import repeat_soon
 
 REPEAT_S = 0.05
@@ -18,8 +19,9 @@ RECEIPT_RTTS = 0.5
 class Incoming:
     """A connection of a RecordReceiver."""
 
-    def __init__(self, connection: DataConnection) -> None:
+    def __init__(self, connection: DataConnection, now: float = 0.0) -> None:
         self.connection = connection
+        self.gathering = Gathering(connection, now)
         self.rest = b""
         """A record that has only partly arrived."""
         self.is_finished = False

@@ -19,6 +19,7 @@ from .channels import DataChannel
 from .checkpoints import Checkpoints
 from .connection import DataConnection
 from .ends import Target
+from .gathering import MOST_GATHERED_BYTES
 from .incoming import Incoming
 from .lasting import LastingTransfer, longest_rtt_s
 from .ratelimit import RateLimit
@@ -64,6 +65,7 @@ class RecordReceiver(LastingTransfer):
         self._starved: list[Incoming] = []
         self._grace_running = False
         self._grace_over = False
+        self._gathers = False
         self._reminders = Reminders()
         self._checkpoints = Checkpoints(self._loop.time())
         self._read_bytes = BATCH_RECORDS * RECORD_BYTES
@@ -101,7 +103,7 @@ class RecordReceiver(LastingTransfer):
 
     def _start(self, connection: DataConnection) -> None:
         self._welcome(connection)
-        incoming = Incoming(connection)
+        incoming = Incoming(connection, self._loop.time())
         self._incoming.append(incoming)
         if self.lasts:
             with contextlib.suppress(OSError):  # a broken one is found out where it is read
@@ -193,6 +195,8 @@ class RecordReceiver(LastingTransfer):
             if self._arrivals.written(runs) and self.lost_connections:
                 self._gained()
             self._moved(connection, size)
+            if self._gathers and self._is_near_end:
+                self._gather_no_more()
             self._checkpoint()
             self._check_complete()
 
@@ -214,6 +218,28 @@ class RecordReceiver(LastingTransfer):
             held, size, target = self.held_bytes(), self.size, self._target
             end = None if size is None else target.offset + size
             self._in_thread(lambda: target.checkpoint(held, end), self._checkpoints.ended)
+
+    # -- waking --------------------------------------------------------------------------------
+
+    @property
+    def _is_near_end(self) -> bool:
+        """Whether what is missing could all be waiting for more of its kind."""
+        most_bytes = 2 * MOST_GATHERED_BYTES * len(self._incoming)
+        return self._arrivals.missing_records * CHUNK_BYTES <= most_bytes
+
+    def _gather(self) -> None:
+        """Be woken less often where much comes, and at once again where nothing does."""
+        if self._is_near_end:
+            self._gather_no_more()
+            return
+        self._gathers = True
+        for incoming in self._incoming:
+            incoming.gathering.update(self._loop.time())
+
+    def _gather_no_more(self) -> None:
+        self._gathers = False
+        for incoming in self._incoming:
+            incoming.gathering.end()
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -248,6 +274,7 @@ class RecordReceiver(LastingTransfer):
     def _look(self) -> None:
         if not self.lasts:
             return
+        self._gather()
         reading = [each.connection for each in self._incoming]
         rtt_s = longest_rtt_s(reading)
         self._tell_all(again=self._reminders.are_due(self._loop.time(), self._moved_at, rtt_s))

@@ -119,6 +119,12 @@ def set_unsent_limit(sock: socket.socket, limit_bytes: int) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, limit_bytes)
 
 
+def set_least_readable(sock: socket.socket, least_bytes: int) -> None:
+    """Call `sock` readable only once so many bytes are there, or its end, or an error (Linux)."""
+    if sys.platform == "linux":
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least_bytes)
+
+
 def is_reset(sock: socket.socket) -> bool:
     """Tell whether the peer has reset a connection: no more comes than what was received."""
     if sys.platform != "linux":

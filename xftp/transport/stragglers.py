@@ -55,9 +55,7 @@ class Stragglers:
         count = min(taker.batch_size.records, LARGEST_REPEAT)
         for donor in donors:
             size = count * RECORD_BYTES
-            if donor is taker or not pays(
-                fares[donor], fares[taker], size, at_last=self._at_last
-            ):
+            if donor is taker or not pays(fares[donor], fares[taker], size, at_last=self._at_last):
                 continue
             if not donor.is_loading and donor.waiting:
                 sent = donor.connection.bytes_sent
