@@ -12,7 +12,7 @@ import pytest
 
 import xftp
 from tests.support import running_server
-from xftp.client import connected, control, data, dialling
+from xftp.client import connected, control, dialling, opened, several
 from xftp.client.memory import MemoryFile
 from xftp.client.series import Pair
 from xftp.client.session import open_session
@@ -47,8 +47,8 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
             super().__init__(*arguments, **named)  # type: ignore[arg-type]
             calls.append(self._call)
 
-    monkeypatch.setattr(data, "LONG_RTT_S", 0.0)
-    monkeypatch.setattr(data, "ActiveChannel", Noted)
+    monkeypatch.setattr(several, "LONG_RTT_S", 0.0)
+    monkeypatch.setattr(opened, "ActiveChannel", Noted)
     return calls
 
 
@@ -341,7 +341,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, called: list[bytes]) -> list[bool]:
         return sock
 
     monkeypatch.setattr(connected, "LONG_RTT_S", 0.0)
-    monkeypatch.setattr(data, "format_call", noted)
+    monkeypatch.setattr(several, "format_call", noted)
     monkeypatch.setattr(control, "dial", dial)
     return waited_for
 

@@ -21,11 +21,12 @@ from xftp.transport.kept import Kept, find_kept
 from xftp.transport.partial import PartialFile
 from xftp.transport.report import TransferReport
 
-from .data import Opened, open_channel
+from .data import open_channel
 from .dialogue import Dialogue
 from .existing import ExistsError
 from .facts import Facts, ask_facts, fact_commands, read_facts
 from .mending import fetch_range
+from .opened import Opened
 from .places import Place, find_place
 from .receiving import Download, Receiving
 from .restarting import CANNOT_GO_ON, Start, knows_parts, restart, start_commands

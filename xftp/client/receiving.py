@@ -13,9 +13,9 @@ from xftp.transport.partial import PartialFile
 from xftp.transport.plain import PlainReceiver
 from xftp.transport.report import TransferReport
 
-from .data import Opened
 from .dialogue import Dialogue
 from .moving import move
+from .opened import Opened
 from .options import Existing
 from .paths import LONG_RTT_S
 from .progress import Progress

@@ -34,12 +34,13 @@ from xftp.transport.sender import RecordSender
 from xftp.transport.series import KEPT_FROM_BYTES, SeriesSource, SeriesTarget
 
 from .control import Answer
-from .data import Opened, open_channel
+from .data import open_channel
 from .dialogue import Dialogue, reply_error
 from .facts import Facts, opening_size
 from .flights import Pace
 from .hashes import choose_method
 from .moving import move
+from .opened import Opened
 from .options import Direction
 from .progress import Progress
 from .streams import rate_limit

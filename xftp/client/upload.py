@@ -20,13 +20,14 @@ from xftp.transport.plain import PlainSender
 from xftp.transport.report import TransferReport
 from xftp.transport.sender import RecordSender
 
-from .data import Opened, open_channel
+from .data import open_channel
 from .dialogue import Dialogue, reply_error
 from .existing import ExistsError
 from .facts import parse_modified, parse_size
 from .flights import Pace
 from .mending import store_range
 from .moving import move
+from .opened import Opened
 from .options import Existing
 from .progress import Progress
 from .restarting import CANNOT_GO_ON, Start, knows_parts, restart, start_commands

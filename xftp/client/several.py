@@ -1,0 +1,202 @@
+"""Several data connections of one transfer (Allman 1997 B.2, docs/protocol.md).
+
+    passive   [OPTS MULT Connections=N] MPSV    active   [OPTS MULT Connections=N] MPRT
+    dialled with the commands   MPSV token      on long paths, at a server with a standing port
+
+At a server whose distance is remembered they are dialled together with the control connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xftp.protocol.addresses import Endpoint, format_mprt, parse_mpsv_reply
+from xftp.protocol.commands import Command
+from xftp.protocol.options import MULT_LIMIT
+from xftp.protocol.replies import Reply
+from xftp.protocol.standing import format_call, new_token
+
+from .control import Answer
+from .dialogue import Dialogue, is_unsupported, reply_error
+from .flights import Pace
+from .opened import Opened, check_options, dial_data, listen_for_data
+from .options import Direction
+from .paths import LONG_RTT_S
+from .tuned import Tuned
+
+MOST_LONGER = 2.0
+"""A round trip may take so many times as long as was remembered until the buffers, which are four
+times what is in flight, are too small."""
+
+
+class Flight(NamedTuple):
+    """What leaves together with the commands for the data connections."""
+
+    leading: Sequence[Command]
+    trailing: Sequence[Command]
+    transfer: Command | None
+
+
+async def open_several(
+    dialogue: Dialogue, direction: Direction, count: int, feeds: int | None, flight: Flight
+) -> Opened | Sequence[Reply]:
+    """Open `count` connections; or only give the other replies, if the server cannot.
+
+    feeds: how many of them to feed at first. Raises as `data.open_channel`.
+    """
+    try:
+        return await _open(dialogue, Tuned(dialogue, direction, count, feeds), count, flight)
+    except _CalledInVain as vain:
+        return await _open_after(vain, dialogue, direction, feeds, flight.trailing)
+
+
+async def _open_after(
+    vain: _CalledInVain,
+    dialogue: Dialogue,
+    direction: Direction,
+    feeds: int | None,
+    trailing: Sequence[Command],
+) -> Opened | Sequence[Reply]:
+    """Open several connections one step after the other, when to be early was in vain."""
+    tuned = Tuned(dialogue, direction, vain.count, feeds)
+    opened = await _open(dialogue, tuned, vain.count, Flight((), trailing, None))
+    if isinstance(opened, Opened):
+        opened.replies = [*vain.replies, *opened.replies]
+        return opened
+    return [*vain.replies, *opened]
+
+
+async def _open(
+    dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight
+) -> Opened | Sequence[Reply]:
+    """Open them once."""
+    opened = await (_mpsv if dialogue.passive else _mprt)(dialogue, tuned, count, flight)
+    if not isinstance(opened, Opened):
+        dialogue.give_up_multiple("the server refused several data connections")
+        return opened
+    opened.channel.replaces = tuned.replaces
+    return opened
+
+
+async def _fly(
+    dialogue: Dialogue, commands: Sequence[Command], transfer: Command | None
+) -> tuple[list[Reply], Answer | None]:
+    """Send commands, and the transfer with them if there is one and that is safe."""
+    if transfer is None:
+        return await dialogue.flight(*commands), None
+    return await dialogue.flight_with(commands, transfer)
+
+
+class _CalledInVain(Exception):
+    """The server has no such standing port, takes fewer connections than were dialled, or is
+    farther away than was thought."""
+
+    def __init__(self, count: int, replies: Sequence[Reply]) -> None:
+        super().__init__()
+        self.count = count
+        """How many it takes."""
+        self.replies = replies
+        """Those to the leading commands."""
+
+
+async def _mpsv(
+    dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight
+) -> Opened | Sequence[Reply]:
+    """Dial what the server names; its standing port while the commands are on their way."""
+    port = _port_to_call(dialogue, tuned, count)
+    if port is not None:
+        return await _call(dialogue, tuned, count, flight, port)
+    options = tuned.command(announces=True)
+    commands = [*flight.leading, *([options] if options else []), Command("MPSV", "")]
+    transfer = None
+    if flight.trailing and flight.transfer is not None:
+        commands += flight.trailing
+        answered, transfer = await dialogue.flight_with(commands, flight.transfer)
+    else:
+        answered = await dialogue.flight(*commands, *flight.trailing)
+    at = len(answered) - len(flight.trailing) - 1
+    reply = answered[at]
+    replies = [*check_options(tuned, options, answered[:at]), *answered[at + 1 :]]
+    if is_unsupported(reply):
+        return replies
+    if not reply.is_positive:
+        raise reply_error(reply, "MPSV")
+    endpoints = parse_mpsv_reply(reply.text)[:count]  # more MUST be ignored (B.2.3)
+    return Opened(dialogue, dial_data(dialogue, tuned, endpoints), True, replies, transfer=transfer)
+
+
+def _port_to_call(dialogue: Dialogue, tuned: Tuned, count: int) -> int | None:
+    """Give the standing port where to dial before the server has answered is worth something."""
+    rtt_s = dialogue.control.rtt_s
+    is_long = rtt_s is not None and rtt_s >= LONG_RTT_S
+    if not is_long or dialogue.pace is not Pace.ALL or dialogue.control.tls is not None:
+        return None
+    if tuned.asks_for_window:
+        return None
+    # A server that has not told its limit has the usual one (Allman 1997 B.5).
+    return dialogue.standing_port if count <= (dialogue.server_limit or MULT_LIMIT) else None
+
+
+async def _call(dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight, port: int) -> Opened:
+    """Dial the standing port, and tell the token of these connections by both ways at once.
+
+    Raises _CalledInVain.
+    """
+    token = new_token()
+    supposed_s = None if dialogue.control.is_made else dialogue.control.rtt_s
+    options = tuned.command(announces=True)
+    commands = [*flight.leading, *([options] if options else []), Command("MPSV", token)]
+    endpoint = Endpoint(dialogue.control.peer_host, port)
+    # Its tasks begin when this one waits: the commands leave first, if they can leave already.
+    channel = dial_data(dialogue, tuned, [endpoint] * count, format_call(token))
+    opened = Opened(dialogue, channel, True, ())
+    try:
+        commands += flight.trailing
+        answered, opened.transfer = await _fly(dialogue, commands, flight.transfer)
+        at = len(answered) - len(flight.trailing) - 1
+        reply = answered[at]
+        leading = check_options(tuned, options, answered[:at])
+        opened.replies = [*leading, *answered[at + 1 :]]
+        if not reply.is_positive and not is_unsupported(reply):
+            raise reply_error(reply, "MPSV")
+        named = parse_mpsv_reply(reply.text)[:count] if reply.is_positive else ()
+        if [each.port for each in named] != [port] * count:
+            dialogue.trace(f"the server does not take {count} connections on its port {port}")
+            dialogue.standing_port = None
+            raise _CalledInVain(len(named) or count, leading)
+        if supposed_s is not None and (dialogue.control.rtt_s or 0) > MOST_LONGER * supposed_s:
+            dialogue.trace("the path has become longer: data connections with other buffers")
+            raise _CalledInVain(count, leading)
+        channel.confirm()
+    except BaseException:
+        await opened.release()
+        raise
+    return opened
+
+
+async def _mprt(
+    dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight
+) -> Opened | Sequence[Reply]:
+    # A server that did not tell its limit may open fewer: then their number is not known.
+    expected = count if dialogue.server_limit is not None else None
+    channel = listen_for_data(dialogue, tuned, expected, count)
+    opened = Opened(dialogue, channel, True, ())
+    try:
+        options = tuned.command(announces=False)
+        listening = Command("MPRT", format_mprt([channel.endpoint] * count))
+        commands = [*flight.leading, *([options] if options else []), listening, *flight.trailing]
+        answered, opened.transfer = await _fly(dialogue, commands, flight.transfer)
+        at = len(answered) - len(flight.trailing) - 1
+        reply = answered[at]
+        replies = [*check_options(tuned, options, answered[:at]), *answered[at + 1 :]]
+        opened.replies = replies
+        if is_unsupported(reply):
+            await opened.release()
+            return replies
+        if not reply.is_positive:
+            raise reply_error(reply, "MPRT")
+    except BaseException:
+        await opened.release()
+        raise
+    return opened
