@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import enum
 import os
-import platform
 import struct
 from pathlib import Path
 
@@ -95,9 +94,9 @@ def _with_key(command: _Command, descriptor: int, key: int, value_address: int) 
 
 def _bpf(command: _Command, request: bytes) -> int:
     try:
-        number = _SYSCALL_NUMBERS[platform.machine()]
+        number = _SYSCALL_NUMBERS[os.uname().machine]
     except KeyError:
-        raise OSError(f"the number of bpf(2) on {platform.machine()} is not known here") from None
+        raise OSError(f"the number of bpf(2) on {os.uname().machine} is not known here") from None
     attributes = ctypes.create_string_buffer(request, _ATTRIBUTE_BYTES)
     result: int = _libc.syscall(
         ctypes.c_long(number),

@@ -1,8 +1,7 @@
 """The control connection: commands out, replies in, matched in order.
 
-Built on aioftp's client, of which it keeps the stream and replaces the connecting, for TLS, and the
-reading: one task reads replies at all times, so that several commands may leave in one write, and a
-refusal is seen while data moves. Bytes that are not UTF-8 pass as surrogate escapes.
+One task reads replies at all times, so that several commands may leave in one write, and a refusal
+is seen while data moves. Bytes that are not UTF-8 pass as surrogate escapes.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Any
 
-import aioftp
-
 from xftp.errors import ConnectError, PeerError, XftpError
 from xftp.protocol.commands import Command, format_command
 from xftp.protocol.replies import Reply, ReplyParser
@@ -26,6 +23,8 @@ from .options import Options
 from .securing import ask_for_tls
 from .text import printable
 from .tls import ControlTls, Security
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _READ_BYTES = 65536
 _SECRET = frozenset({"PASS", "ACCT"})
@@ -87,15 +86,15 @@ class Answer:
         return reply.result()
 
 
-class Control(aioftp.BaseClient):
+class Control:
     """One control connection. `connect` first."""
 
     def __init__(self, options: Options) -> None:
-        super().__init__()
         self._options = options
         self._parser = ReplyParser()
         self._pending: deque[Answer] = deque()
-        self._reader: asyncio.Task[None] | None = None
+        self._streams: Streams | None = None
+        self._reading: asyncio.Task[None] | None = None
         self._lost: XftpError | None = None
         self._welcome: Answer | None = None
         self._greeted: Reply | None = None
@@ -118,7 +117,7 @@ class Control(aioftp.BaseClient):
     async def connect(
         self,
         host: str,
-        port: int = aioftp.DEFAULT_PORT,
+        port: int,
         *,
         security: Security = "none",
         early: bool = False,
@@ -137,7 +136,7 @@ class Control(aioftp.BaseClient):
             self._expected_rtt_s = expected_rtt_s
             await self._begin(host, port)
             return
-        await super().connect(host, port)
+        self._streams = await self._open_streams(host, port)
         if self._greeted is None:
             self._welcome = self._expect(None)
         else:
@@ -158,7 +157,7 @@ class Control(aioftp.BaseClient):
 
     async def _make(self, host: str, port: int) -> None:
         try:
-            await super().connect(host, port)
+            self._streams = await self._open_streams(host, port)
             self._connection_made()
         except XftpError as error:
             self._lose(error)
@@ -168,18 +167,25 @@ class Control(aioftp.BaseClient):
 
     def _connection_made(self) -> None:
         """Send what waited for the connection, and begin to read."""
-        writer = self.stream.writer
+        _, writer = self._made
         self.peer_host = writer.get_extra_info("peername")[0]
         self.local_host = writer.get_extra_info("sockname")[0]
         if self._waiting:
             writer.write(self._waiting)
             self._waiting = b""
-        self._reader = asyncio.create_task(self._read())
+        self._reading = asyncio.create_task(self._read())
 
     @property
     def is_made(self) -> bool:
         """Whether the connection is made; before, `rtt_s` is what was expected."""
-        return self._stream is not None
+        return self._streams is not None
+
+    @property
+    def _made(self) -> Streams:
+        """The connection's two ends. Raises ConnectError where there is none yet."""
+        if self._streams is None:
+            raise ConnectError("there is no control connection")
+        return self._streams
 
     async def connected(self) -> None:
         """Wait until the connection is made. Raises ConnectError."""
@@ -206,16 +212,14 @@ class Control(aioftp.BaseClient):
     @property
     def rtt_s(self) -> float | None:
         """Round-trip time of the control connection in seconds; None where it is not known."""
-        if self._stream is None:
+        if self._streams is None:
             return self._expected_rtt_s
         # TLS of uvloop has no socket any more once it is closed.
-        sock: socket.socket | None = self.stream.writer.get_extra_info("socket")
+        sock: socket.socket | None = self._streams[1].get_extra_info("socket")
         state = socket_state(sock) if sock is not None else None
         return state.rtt_s if state is not None else None
 
-    async def _open_connection(
-        self, host: str, port: int
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _open_streams(self, host: str, port: int) -> Streams:
         tls = ControlTls(host, self._options.tls)
         if self._security != "none":
             await tls.load()
@@ -241,9 +245,7 @@ class Control(aioftp.BaseClient):
         self.trace(f"* {tls.agreed}")
         return streams
 
-    async def _stream_on(
-        self, sock: socket.socket
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _stream_on(self, sock: socket.socket) -> Streams:
         try:
             return await asyncio.open_connection(sock=sock)
         except OSError as error:
@@ -253,7 +255,7 @@ class Control(aioftp.BaseClient):
     @property
     def is_closed(self) -> bool:
         """Whether no command can be sent any more."""
-        return self._lost is not None or (self._stream is None and self._making is None)
+        return self._lost is not None or (self._streams is None and self._making is None)
 
     def close(self) -> None:
         """Close at once."""
@@ -262,20 +264,21 @@ class Control(aioftp.BaseClient):
     async def wait_closed(self) -> None:
         """Close, and wait until the socket is released."""
         self.close()
-        tasks = [each for each in (self._making, self._reader) if each is not None]
+        tasks = [each for each in (self._making, self._reading) if each is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._stream is not None:
+        if self._streams is not None:
             with contextlib.suppress(OSError):
-                await self._stream.writer.wait_closed()
+                await self._streams[1].wait_closed()
 
     def _lose(self, error: XftpError) -> None:
         """Close, and let every command that waits fail with `error`."""
         if self._lost is None:
             self._lost = error
-        for task in (self._making, self._reader):
+        for task in (self._making, self._reading):
             if task is not None and task is not asyncio.current_task():
                 task.cancel()
-        super().close()
+        if self._streams is not None:
+            self._streams[1].close()
         while self._pending:
             self._pending.popleft().fail(self._lost)
 
@@ -294,10 +297,10 @@ class Control(aioftp.BaseClient):
             secret = command.verb.upper() in _SECRET
             shown = "****" if secret else printable(command.argument)
             self.trace(f"> {command.verb} {shown}".rstrip())
-        if self._stream is None and self._making is not None:
+        if self._streams is None and self._making is not None:
             self._waiting += b"".join(lines)
         else:
-            self.stream.writer.write(b"".join(lines))
+            self._made[1].write(b"".join(lines))
         return [self._expect(command, codes) for command in commands]
 
     async def ask(self, command: Command, codes: Collection[int] = ()) -> Reply:
@@ -315,42 +318,13 @@ class Control(aioftp.BaseClient):
         self._pending.append(answer)
         return answer
 
-    # -- aioftp's own calls ---------------------------------------------------------------------
-
-    async def command(
-        self,
-        command: str | None = None,
-        expected_codes: str | tuple[str, ...] = (),
-        wait_codes: str | tuple[str, ...] = (),
-        censor_after: int | None = None,
-    ) -> Any:
-        """Do what `aioftp.BaseClient.command` does, for what is inherited from it.
-
-        wait_codes need no care: preliminary replies are always passed over.
-        """
-        if command is not None:
-            verb, _, argument = command.partition(" ")
-            (answer,) = self.send(Command(verb, argument))
-        else:
-            answer = self._expect(None)
-        reply = await answer.wait_final(self._options.reply_timeout_s)
-        code = aioftp.Code(str(reply.code))
-        expected = (expected_codes,) if isinstance(expected_codes, str) else expected_codes
-        if expected:
-            self.check_codes(tuple(map(aioftp.Code, expected)), code, list(reply.lines))
-        return code, list(reply.lines)
-
-    async def parse_response(self) -> tuple[aioftp.Code, list[str]]:
-        """Give the next reply that no command asked for."""
-        code, lines = await self.command()
-        return code, lines
-
     # -- replies -------------------------------------------------------------------------------
 
     async def _read(self) -> None:
         """Read replies until the connection ends; nothing it raises is lost."""
+        reader, _ = self._made
         try:
-            while data := await self.stream.read(_READ_BYTES):
+            while data := await reader.read(_READ_BYTES):
                 for reply in self._parser.feed(data):
                     self._dispatch(reply)
             self._lose(ConnectError("the server closed the control connection"))

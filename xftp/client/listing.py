@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import aioftp
+from typing import TYPE_CHECKING
 
 from xftp.errors import ArgumentError, PeerError, ReplyError
 from xftp.protocol.commands import Command
@@ -20,6 +19,9 @@ from xftp.protocol.replies import Reply
 from .dialogue import Dialogue
 from .flights import Pace
 from .streams import fetch_listing
+
+if TYPE_CHECKING:
+    import aioftp
 
 _NOT_A_DIRECTORY = frozenset({501, 550})
 """Replies to MLSD for a path that is a file (RFC 3659 section 7.2.1 says 501)."""
@@ -108,6 +110,8 @@ def parse_list(lines: Iterable[str]) -> list[Entry]:
 
     Their times are in the server's own zone, which it does not tell: they are taken as UTC.
     """
+    import aioftp  # slow to load, and only needed for servers without MLSD
+
     parser = aioftp.BaseClient(encoding="latin-1")
     entries = _parsed(lines, lambda line: _list_entry(parser, line))
     return [entry for entry in entries if entry.name not in (".", "..")]
