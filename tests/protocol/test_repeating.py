@@ -82,7 +82,7 @@ def test_what_was_sent_last_and_is_not_acknowledged_in_time_is_repeated() -> Non
         LAST_LOST._replace(unheard_s=0.03),
         LAST_LOST._replace(unheard_s=0.1, rtt_deviation_s=0.06),
         LAST_LOST._replace(unanswered_s=0.0),
-        LAST_LOST._replace(is_mending=True, unanswered_s=0.8),
+        LAST_LOST._replace(unheard_s=0.7),
     ],
     ids=["may yet come", "others come", "it varies", "all is acknowledged", "about to be sent"],
 )
@@ -100,6 +100,14 @@ MENDING = GEO._replace(outstanding_bytes=40_000, sacked_bytes=38_000, is_mending
 def test_at_the_very_end_what_sits_behind_a_loss_goes_twice() -> None:
     assert not pays(MENDING, IDLE, RECORD_BYTES)
     assert pays(MENDING, IDLE, RECORD_BYTES, at_last=True)
+
+
+def test_that_takes_nothing_from_what_is_repeated_anyway() -> None:
+    """A donor that sends nothing for long is helped by the slowest taker, at the end as before."""
+    donor = MENDING._replace(timeouts=5, silent_s=1.0, sacked_bytes=0)
+    slow = IDLE._replace(rate_bytes_per_s=6_000)
+    assert pays(donor, slow, RECORD_BYTES)
+    assert pays(donor, slow, RECORD_BYTES, at_last=True)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class Line:
 
 
 def incoming_on(line: Line) -> Incoming:
-    return Incoming(cast(DataConnection, line))
+    return Incoming(cast(DataConnection, line), 0.0)
 
 
 def test_a_receipt_is_told_once_and_not_too_often() -> None:
@@ -85,7 +85,7 @@ def test_the_kernel_repeats_receipts_soon() -> None:
         except OSError as error:
             assert error.errno == errno.ENOPROTOOPT
             pytest.skip("needs Linux 6.16 (TCP_RTO_MIN_US)")
-        Incoming(DataConnection(sock, 0)).persist()
+        Incoming(DataConnection(sock, 0), 0.0).persist()
         assert sock.getsockopt(socket.IPPROTO_TCP, _TCP_THIN_LINEAR_TIMEOUTS) == 1
         least_s = sock.getsockopt(socket.IPPROTO_TCP, _TCP_RTO_MIN_US) / 1e6
         assert least_s == pytest.approx(REPEAT_S, abs=0.01), "in ticks of the kernel's clock"

@@ -34,8 +34,7 @@ behind a loss goes twice, as a segment that is lost again costs a time-out."""
 
 ANSWER_S = 0.05
 """So long after the round trip, and after the acknowledgment before it, what was sent last is
-acknowledged, or lost: more than the 40 ms for which Linux puts an acknowledgment off. The kernel
-takes twice the round-trip time (tail loss probe, RFC 8985 section 7.2)."""
+acknowledged, or lost: more than the 40 ms for which Linux puts an acknowledgment off as a rule."""
 
 OVERDUE_RTTS = 1.25
 OVERDUE_S = 0.25
@@ -78,11 +77,11 @@ class Progress(NamedTuple):
     as soon as the lost segment is, and is not sent again."""
 
     unanswered_s: float = 0.0
-    """Since the kernel last sent any of what it still has no acknowledgment for; 0: there is
-    nothing."""
+    """Since the kernel last sent data, for the first time or again, if some of what it sent is not
+    acknowledged; else 0."""
 
     unheard_s: float = 0.0
-    """Since its last acknowledgment."""
+    """Since it last heard of the peer: every segment acknowledges."""
 
     is_mending: bool = False
     """Whether the kernel sends again what was lost (RFC 6675, or after a time-out)."""
@@ -106,9 +105,14 @@ class Progress(NamedTuple):
         return self.unanswered_s > self.rtt_s + grace_s and self.unheard_s > grace_s
 
     @property
-    def probe_s(self) -> float:
-        """When the kernel sends again what is unanswered, from when it was sent."""
-        return self.rto_s if self.is_mending else max(2 * self.rtt_s, self.rtt_s + MIN_RTO_S)
+    def probe_wait_s(self) -> float:
+        """How long until the kernel sends again what is unanswered.
+
+        It does so after two round trips (tail loss probe, RFC 8985 section 7.2) or its time-out,
+        whichever is sooner, from when it last sent, or was told of something that had arrived.
+        """
+        probe_s = self.rto_s if self.is_mending else min(2 * self.rtt_s, self.rto_s)
+        return max(0.0, probe_s - min(self.unanswered_s, self.unheard_s))
 
     def finish_s(self, more_bytes: int = 0) -> float:
         """Estimate the seconds until `more_bytes` and all that is outstanding are acknowledged."""
@@ -122,8 +126,7 @@ class Progress(NamedTuple):
             round_trips = 1 + log2(1 + size / FIRST_WINDOW_BYTES)
             return wait_s + max(round_trips * self.rtt_s, self._drain_s(size))
         if self.is_unanswered:
-            wait_s = max(0.0, self.probe_s - self.unanswered_s)
-            return wait_s + max(self.rtt_s, self._drain_s(size))
+            return self.probe_wait_s + max(self.rtt_s, self._drain_s(size))
         return max(self.rtt_s - (0 if more_bytes else self.silent_s), self._drain_s(size))
 
     def _drain_s(self, size: int) -> float:
@@ -140,7 +143,9 @@ def pays(donor: Progress, taker: Progress, size: int, *, at_last: bool = False) 
         return False
     taker_s = max(taker.finish_s(size), taker.rtt_s)
     if at_last and donor.is_mending and not taker.is_mending:
-        return donor.rto_s + donor.rtt_s > taker_s + LEAST_GAIN_S
+        lost_again_s = donor.rto_s + donor.rtt_s
+        if lost_again_s > taker_s + LEAST_GAIN_S:
+            return True
     presumed_lost = donor.is_overdue or donor.is_unanswered
     gain_rtts = LEAST_GAIN_RTTS if presumed_lost else LEAST_GAIN_OF_LIVE_RTTS
     return donor.finish_s() > taker_s + max(LEAST_GAIN_S, gain_rtts * taker.rtt_s)
@@ -157,14 +162,14 @@ class RepeatBudget:
     def __init__(self, size: int) -> None:
         self.left_bytes = max(LIVE_RECORDS * CHUNK_BYTES, int(LIVE_SHARE * size))
         """Bytes of the file that may still be repeated of live connections."""
-        self.last_bytes = int(LAST_PART * self.left_bytes)
-        """Those of them that are kept for the very end."""
+        self.last_records = int(LAST_PART * self.left_bytes) // CHUNK_BYTES
+        """How many records of that are kept for the very end."""
 
     def most_records(self, donor: Progress, wanted: int, *, at_last: bool = False) -> int:
         """Give how many of the `wanted` records may be repeated."""
         if donor.is_overdue:
             return wanted
-        left_bytes = self.left_bytes - (0 if at_last else self.last_bytes)
+        left_bytes = self.left_bytes - (0 if at_last else self.last_records * CHUNK_BYTES)
         return min(wanted, max(0, left_bytes) // CHUNK_BYTES)
 
     def spend(self, donor: Progress, size: int) -> None:

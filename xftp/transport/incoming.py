@@ -19,7 +19,7 @@ RECEIPT_RTTS = 0.5
 class Incoming:
     """A connection of a RecordReceiver."""
 
-    def __init__(self, connection: DataConnection, now: float = 0.0) -> None:
+    def __init__(self, connection: DataConnection, now: float) -> None:
         self.connection = connection
         self.gathering = Gathering(connection, now)
         self.rest = b""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import math
+import os
+import re
 import socket
 import struct
 import sys
@@ -75,10 +78,10 @@ class SocketState(NamedTuple):
     """About so many bytes are at the peer, behind one that is not (SACK, RFC 2018)."""
 
     unanswered_s: float = 0.0
-    """Since data was last sent, if some of what was sent is not acknowledged; else 0."""
+    """Since data was last sent, new or again, if some of it is not acknowledged; else 0."""
 
     unheard_s: float = 0.0
-    """Since the last acknowledgment."""
+    """Since the last segment of the peer: every one acknowledges."""
 
     is_mending: bool = False
     """Lost segments are being sent again."""
@@ -120,9 +123,18 @@ def set_unsent_limit(sock: socket.socket, limit_bytes: int) -> None:
 
 
 def set_least_readable(sock: socket.socket, least_bytes: int) -> None:
-    """Call `sock` readable only once so many bytes are there, or its end, or an error (Linux)."""
-    if sys.platform == "linux":
+    """Call `sock` readable only once so many bytes are there, or its end, or an error (Linux).
+
+    Nothing happens on kernels before 4.18, which tell nobody when less is enough again.
+    """
+    if sys.platform == "linux" and _kernel_is_since(4, 18):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least_bytes)
+
+
+@functools.cache
+def _kernel_is_since(major: int, minor: int) -> bool:
+    found = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return found is not None and (int(found[1]), int(found[2])) >= (major, minor)
 
 
 def is_reset(sock: socket.socket) -> bool:

@@ -31,7 +31,9 @@ class Stragglers:
         self._budget = budget
         self._fill = fill
         self._at_last = False
-        """Whether what is under way was once so little that it may all go twice."""
+        """Whether what is under way is so little that it may all go twice."""
+        self._last_copies = 0
+        """Records that went twice for that reason; they are under way too."""
 
     def help(self, all_of_them: Collection[Outgoing], now: float) -> None:
         """Let every idle connection carry what would arrive later otherwise, if there is any."""
@@ -41,7 +43,8 @@ class Stragglers:
             return
         fares = {each: each.progress(now) for each in all_of_them}
         under_way = sum(fares[each].outstanding_bytes for each in donors)
-        self._at_last = self._at_last or under_way <= self._budget.last_bytes
+        at_most = self._budget.last_records + self._last_copies
+        self._at_last = under_way <= at_most * RECORD_BYTES
         takers.sort(key=lambda each: fares[each].finish_s())
         donors.sort(key=lambda each: fares[each].finish_s(), reverse=True)
         for taker in takers:
@@ -77,4 +80,6 @@ class Stragglers:
         before = self._striping.repeated_bytes
         run = self._striping.repeat(taker.lane, donor.lane, count, arrived_bytes)
         self._budget.spend(fare, self._striping.repeated_bytes - before)
+        if self._at_last and run is not None:
+            self._last_copies += run[1]
         return run
