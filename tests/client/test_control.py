@@ -246,11 +246,3 @@ async def test_the_trace_shows_everything_but_passwords_and_escape_sequences() -
     assert "> PASS ****" in lines
     assert "< 230 ?[31mred?[0m" in lines
     assert "secret" not in "".join(lines)
-
-
-async def test_what_aioftp_inherits_goes_through_the_same_queue() -> None:
-    async with scripted({"NOOP": "200 yes"}) as server:
-        control = await connected(server)
-        code, lines = await control.command("NOOP", "2xx")
-        assert (str(code), lines) == ("200", ["yes"])
-        await control.wait_closed()
