@@ -37,7 +37,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the intervals are set on Linux only")
 async def test_idle_control_connections_are_probed(server: Server) -> None:
     async with xftp.connect(f"ftp://127.0.0.1:{server.server_port}/") as session:
-        sock = session._dialogue.control._made[1].get_extra_info("socket")
+        sock = session._dialogue.control._ends[1].get_extra_info("socket")
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == CONTROL_IDLE_S
 

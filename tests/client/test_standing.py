@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -253,16 +255,24 @@ async def test_a_path_that_has_become_longer_gets_other_connections(
     assert len(set(called)) == 3
 
 
+@asynccontextmanager
+async def remembered_server(root: Path, path: Path) -> AsyncIterator[tuple[Server, MemoryFile]]:
+    """Run a server that has `a`, of which a session was had; give what is remembered of it."""
+    (root / "a").write_bytes(DATA)
+    memory = MemoryFile(path / "memory")
+    async with running_server(root) as server:
+        await fetch(url_of(server), path / "before", memory=memory)
+        yield server, memory
+
+
 async def test_a_server_that_is_remembered_and_gone(
     root: Path, tmp_path: Path, called: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connected, "LONG_RTT_S", 0.0)
-    (root / "a").write_bytes(DATA)
-    memory = MemoryFile(tmp_path / "memory")
-    async with running_server(root) as server:
-        await fetch(url_of(server), tmp_path / "before", memory=memory)
+    async with remembered_server(root, tmp_path) as (server, memory):
+        url = url_of(server)
     with pytest.raises(ConnectError, match="Connection refused"):
-        await fetch(url_of(server), tmp_path / "after", memory=memory)
+        await fetch(url, tmp_path / "after", memory=memory)
     assert not (tmp_path / "after").exists()
 
 
@@ -271,10 +281,7 @@ async def test_a_server_that_is_remembered_and_back_again(
 ) -> None:
     """Nothing has been sent: what is not tried again otherwise may be then."""
     monkeypatch.setattr(connected, "LONG_RTT_S", 0.0)
-    (root / "a").write_bytes(DATA)
-    memory = MemoryFile(tmp_path / "memory")
-    async with running_server(root) as server:
-        await fetch(url_of(server), tmp_path / "before", memory=memory)
+    async with remembered_server(root, tmp_path) as (server, memory):
         real, refusals = dialling.dial, 0
 
         async def dial(*arguments: Any) -> socket.socket:
@@ -295,11 +302,8 @@ async def test_a_connection_that_failed_is_noted(
     root: Path, tmp_path: Path, called: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that who has more to ask of the server need not try it for each file."""
-    (root / "a").write_bytes(DATA)
-    memory = MemoryFile(tmp_path / "memory")
     monkeypatch.setattr(connected, "LONG_RTT_S", 0.0)
-    async with running_server(root) as server:
-        await fetch(url_of(server), tmp_path / "before", memory=memory)
+    async with remembered_server(root, tmp_path) as (server, memory):
         url = url_of(server)
 
         async def dial(*arguments: Any) -> socket.socket:

@@ -21,6 +21,9 @@ pytestmark = needs_bpf
 BIG = 300
 """Segments at which a transfer has grown enough."""
 
+TRIES = 3
+"""A machine that keeps the sender waiting leaves its window unfilled, which then does not grow."""
+
 
 def until_big(at: float, info: object) -> bool:
     return getattr(info, "snd_cwnd_segments", 0) >= BIG or at > 8
@@ -56,17 +59,13 @@ def test_window_after_each_ack(
     initial: int,
     step: Step,
 ) -> None:
-    for is_last in (False, False, True):
+    for _ in range(TRIES):
         seen = transfer(link, name, parameters, parameter_map, until=until_big)
-        assert seen.first.snd_cwnd_segments == initial
-        assert seen.last.snd_cwnd_segments >= BIG
-        try:
-            check_law(seen, step)
-            return
-        except AssertionError:
-            # A sender that the machine kept waiting does not fill its window, which then stays.
-            if is_last:
-                raise
+        if seen.was_filled:
+            break
+    assert seen.first.snd_cwnd_segments == initial
+    assert seen.last.snd_cwnd_segments >= BIG
+    check_law(seen, step)
 
 
 def test_the_baseline_doubles_per_round_trip(link: Link, parameter_map: ParameterMap) -> None:

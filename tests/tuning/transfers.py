@@ -15,6 +15,9 @@ from bench.emulated_path import SERVER, Link
 from tuning.congestion import ParameterMap, Parameters, choose
 from tuning.tcp_info import TcpInfo, tcp_info
 
+UNFILLED_SEGMENTS = 3
+"""What a window may lack at a sample; all but one in some hundred lack none."""
+
 BUFFER_BYTES = 32 << 20
 """Larger than every window of the tests, so that the congestion window is the limit."""
 
@@ -54,6 +57,14 @@ class Observed:
     @property
     def mean_rtt_s(self) -> float:
         return sum(info.rtt_s for _, info in self.samples) / len(self.samples)
+
+    @property
+    def was_filled(self) -> bool:
+        """Whether the window was the limit all the time."""
+        return all(
+            info.snd_cwnd_segments - info.unacked_segments <= UNFILLED_SEGMENTS
+            for _, info in self.samples
+        )
 
     def acks(self, info: TcpInfo) -> int:
         """Count the segments, all of them ACKs, that came in since the connection was made."""

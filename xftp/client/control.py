@@ -167,7 +167,7 @@ class Control:
 
     def _connection_made(self) -> None:
         """Send what waited for the connection, and begin to read."""
-        _, writer = self._made
+        _, writer = self._ends
         self.peer_host = writer.get_extra_info("peername")[0]
         self.local_host = writer.get_extra_info("sockname")[0]
         if self._waiting:
@@ -181,7 +181,7 @@ class Control:
         return self._streams is not None
 
     @property
-    def _made(self) -> Streams:
+    def _ends(self) -> Streams:
         """The connection's two ends. Raises ConnectError where there is none yet."""
         if self._streams is None:
             raise ConnectError("there is no control connection")
@@ -300,7 +300,7 @@ class Control:
         if self._streams is None and self._making is not None:
             self._waiting += b"".join(lines)
         else:
-            self._made[1].write(b"".join(lines))
+            self._ends[1].write(b"".join(lines))
         return [self._expect(command, codes) for command in commands]
 
     async def ask(self, command: Command, codes: Collection[int] = ()) -> Reply:
@@ -322,7 +322,7 @@ class Control:
 
     async def _read(self) -> None:
         """Read replies until the connection ends; nothing it raises is lost."""
-        reader, _ = self._made
+        reader, _ = self._ends
         try:
             while data := await reader.read(_READ_BYTES):
                 for reply in self._parser.feed(data):
