@@ -1,7 +1,7 @@
 """The network between xftp and xftpd: a relay that counts what goes by, and can fail.
 
 It listens at an address of its own on the ports that the daemon listens on at another. Where the
-daemon opens the data connections, the address in MPRT and EPRT is replaced on the way.
+daemon opens the data connections, address and ports in MPRT and EPRT are replaced on the way.
 """
 
 from __future__ import annotations
@@ -157,6 +157,8 @@ class Relay:
         self._damage = damage
         self._backwards = backwards
         self._listeners: dict[int, tuple[socket.socket, bool]] = {}
+        self._own_ports: dict[bytes, bytes] = {}
+        """Where the relay listens for what the daemon dials, by the client's port."""
         self._tasks: set[asyncio.Future[None]] = set()
         self._errors: list[BaseException] = []
 
@@ -317,11 +319,15 @@ class Relay:
         if not match:
             return line
         word, _, ports, end = match.groups()
-        for port in {int(each) for each in ports.split(b",")}:
-            if port not in self._listeners:
-                self._listen(port, port, is_data=True, is_active=True)
-        own = self._route.own_host.encode()
-        return word + own + b"|" + ports + end + b"\r"
+        own_ports = b",".join(self._own_port(port) for port in ports.split(b","))
+        return word + self._route.own_host.encode() + b"|" + own_ports + end + b"\r"
+
+    def _own_port(self, port: bytes) -> bytes:
+        # Any free one: the client's own number may be taken here, by a connection to the daemon.
+        if port not in self._own_ports:
+            own = self._listen(0, int(port), is_data=True, is_active=True)
+            self._own_ports[port] = b"%d" % own
+        return self._own_ports[port]
 
 
 async def _received(line: Line, source: socket.socket) -> bytes:

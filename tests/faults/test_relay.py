@@ -108,18 +108,22 @@ async def test_while_all_is_silent_nobody_connects() -> None:
     await connected(lambda _, relay: relay.silence(control=False), 1, talk)
 
 
-async def test_own_ports_are_replaced() -> None:
+async def test_own_ports_are_replaced_by_free_ones() -> None:
     route = find_route(os.getpid())
 
     async def nothing(_: Line) -> None:
         pass
 
     relay = Relay(replace(route, daemon_port=9), "up", Moment(0, nothing))
-    async with relaying(relay):
-        own = route.own_host.encode()
-        with socket.create_server(("127.0.0.1", 0)) as client:
-            port = str(client.getsockname()[1]).encode()
-            command = b"TYPE I\r\nMPRT IP4|TCP|127.0.0.1|" + port + b"," + port + b"\r\nSTOR x\r\n"
-            assert relay.upwards(command) == command.replace(b"127.0.0.1", own)
-            again = b"EPRT |1|127.0.0.1|" + port + b"|\r\n"
-            assert relay.upwards(again) == again.replace(b"127.0.0.1", own)
+    with socket.create_server(("127.0.0.1", 0)) as client, socket.socket() as taken:
+        port = client.getsockname()[1]
+        taken.bind((route.own_host, port))
+        async with relaying(relay):
+            command = b"TYPE I\r\nMPRT IP4|TCP|127.0.0.1|%d,%d\r\nSTOR x\r\n" % (port, port)
+            replaced = relay.upwards(command)
+            own_port = int(replaced.split(b",")[1].split()[0])
+            place = route.own_host.encode() + b"|%d" % own_port
+            assert replaced == b"TYPE I\r\nMPRT IP4|TCP|%b,%d\r\nSTOR x\r\n" % (place, own_port)
+            again = relay.upwards(b"EPRT |1|127.0.0.1|%d|\r\n" % port)
+            assert again == b"EPRT |1|%b|\r\n" % place
+            socket.create_connection((route.own_host, own_port)).close()
