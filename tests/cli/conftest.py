@@ -17,6 +17,7 @@ from typing import IO
 
 import pytest
 
+from tests.cli import made_up
 from tuning.congestion import ALGORITHMS
 
 WAIT_S = 30.0
@@ -160,3 +161,9 @@ def is_loaded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def sock() -> Iterator[socket.socket]:
     with socket.socket() as opened:
         yield opened
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> made_up.Make:
+    """Give a maker of machines, in which everything is as it should be but what it is told."""
+    return made_up.maker(tmp_path)

@@ -2,108 +2,34 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from tests.cli.conftest import Client
+from tests.cli.made_up import (
+    ALL,
+    ALLOWED,
+    AVAILABLE,
+    FILES,
+    NET,
+    NOBODY,
+    Make,
+    capabilities,
+    check_of,
+    said_by,
+)
 from tuning import congestion
 from tuning.bpf import host
-from xftp.cli.checks import Check, Need, State
+from xftp.cli.checks import Need, State
 from xftp.cli.client import xftp_command
-from xftp.cli.doctor import Diagnosis, Fix, diagnose, diagnosis_lines, load_algorithms
-from xftp.cli.machine import Machine
-
-ALL = " ".join(congestion.names())
-EVERYTHING = 0x1FF_FFFF_FFFF
-NOBODY = 65534
-
-NET = "proc/sys/net"
-AVAILABLE = f"{NET}/ipv4/tcp_available_congestion_control"
-ALLOWED = f"{NET}/ipv4/tcp_allowed_congestion_control"
-BTF = "sys/kernel/btf/vmlinux"
-TUN = "dev/net/tun"
-CLOCK = "sys/devices/system/clocksource/clocksource0"
-
-FILES: dict[str, str | bytes] = {
-    "proc/sys/kernel/osrelease": "6.18.0-test",
-    "proc/self/status": f"Name:\txftp\nCapEff:\t{EVERYTHING:016x}\n",
-    "proc/self/ns/net": "",
-    f"{NET}/core/rmem_max": "16777216",
-    f"{NET}/core/wmem_max": "16777216",
-    f"{NET}/ipv4/tcp_rmem": "4096\t131072\t33554432",
-    f"{NET}/ipv4/tcp_wmem": "4096\t16384\t33554432",
-    f"{NET}/ipv4/tcp_window_scaling": "1",
-    f"{NET}/ipv4/tcp_sack": "1",
-    f"{NET}/ipv4/tcp_timestamps": "1",
-    f"{NET}/ipv4/tcp_slow_start_after_idle": "0",
-    f"{NET}/ipv4/tcp_congestion_control": "cubic",
-    AVAILABLE: f"reno cubic {ALL}",
-    ALLOWED: f"reno cubic {ALL}",
-    BTF: b"\0int\0bpf_struct_ops_tcp_congestion_ops\0char\0",
-    "sys/module/sch_netem/refcnt": "0",
-    TUN: "",
-    f"{CLOCK}/current_clocksource": "tsc",
-    f"{CLOCK}/available_clocksource": "tsc hpet acpi_pm",
-}
-"""A machine where everything is as it should be, seen by root."""
-
-Make = Callable[..., Machine]
-
-
-def written(root: Path, files: Mapping[str, str | bytes | None]) -> None:
-    for name, content in files.items():
-        if content is not None:
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Make:
-    """Give a maker of machines: `FILES` with changes (None: no such file), and other fields."""
-
-    def machine(changes: Mapping[str, str | bytes | None] | None = None, **other: Any) -> Machine:
-        written(tmp_path, FILES | dict(changes or {}))
-        usual = Machine(
-            root=tmp_path,
-            platform="linux",
-            user_id=0,
-            find_command=lambda name: f"/usr/bin/{name}",
-            package_version=lambda name: "1.0",
-            library_problem=lambda name: None,
-            refused_options=lambda: (),
-            parameters_problem=lambda name: None,
-            clock_resolution_s=lambda: 1e-9,
-        )
-        return replace(usual, **other)
-
-    return machine
-
-
-def check_of(diagnosis: Diagnosis, name: str) -> Check:
-    return next(each for each in diagnosis.checks if each.name == name)
-
-
-def capabilities(*numbers: int) -> str:
-    return f"CapEff:\t{sum(1 << number for number in numbers):016x}\n"
-
-
-def said_by(diagnosis: Diagnosis, width: int = 80) -> str:
-    return "\n".join(diagnosis_lines(diagnosis, width))
-
-
-def said_ok(diagnosis: Diagnosis) -> bool:
-    return "Everything of xftp can be used here." in said_by(diagnosis)
+from xftp.cli.doctor import Fix, diagnose, load_algorithms
 
 
 def test_a_machine_that_has_everything(make: Make) -> None:
@@ -137,296 +63,6 @@ def test_strict_on_the_command_line() -> None:
     assert strict.exit_code == (1 if any(each["state"] != "ok" for each in checks) else 0)
     assert loose.exit_code <= strict.exit_code
     assert json.loads(strict.output)["exit_status"] == strict.exit_code
-
-
-@pytest.mark.parametrize(
-    ("changes", "other", "name", "state", "words", "command"),
-    [
-        ({"proc/sys/kernel/osrelease": "5.15.0"}, {}, "Linux", "limited", "5.19", None),
-        ({"proc/sys/kernel/osrelease": "5.4.1"}, {}, "Linux", "limited", "5.6", None),
-        ({"proc/sys/kernel/osrelease": None}, {}, "Linux", "limited", "unknown version", None),
-        ({}, {"package_version": lambda name: None}, "uvloop", "limited", "asyncio", "pip install"),
-        (
-            {f"{NET}/ipv4/tcp_window_scaling": "0"},
-            {},
-            "window scaling",
-            "missing",
-            "64 KiB",
-            "sysctl -w net.ipv4.tcp_window_scaling=1",
-        ),
-        (
-            {f"{NET}/ipv4/tcp_sack": "0"},
-            {},
-            "SACK",
-            "limited",
-            "off",
-            "sysctl -w net.ipv4.tcp_sack=1",
-        ),
-        ({f"{NET}/ipv4/tcp_timestamps": "2"}, {}, "timestamps", "ok", "on", None),
-        ({f"{NET}/ipv4/tcp_timestamps": None}, {}, "timestamps", "limited", "read", None),
-        ({f"{NET}/ipv4/tcp_timestamps": "what"}, {}, "timestamps", "limited", "read", None),
-        (
-            {f"{NET}/ipv4/tcp_slow_start_after_idle": "1"},
-            {},
-            "idle connections",
-            "limited",
-            "pause",
-            "sysctl -w net.ipv4.tcp_slow_start_after_idle=0",
-        ),
-        (
-            {},
-            {"refused_options": lambda: ("pacing_rate_bps",)},
-            "pacing, unsent",
-            "missing",
-            "pacing_rate_bps",
-            None,
-        ),
-        (
-            {f"{NET}/core/rmem_max": "7500000"},
-            {},
-            "receive ceiling",
-            "ok",
-            "7.5 MB, enough for hts-geo over 2 connections",
-            None,
-        ),
-        (
-            {f"{NET}/core/rmem_max": "3749999"},
-            {},
-            "receive ceiling",
-            "limited",
-            "or 5 connections",
-            "sysctl -w net.core.rmem_max=7500000",
-        ),
-        (
-            {f"{NET}/core/wmem_max": "212992"},
-            {},
-            "send ceiling",
-            "limited",
-            "213 kB; hts-geo over 2 connections needs 7.5 MB",
-            "sysctl -w net.core.wmem_max=7500000",
-        ),
-        ({f"{NET}/core/wmem_max": None}, {}, "send ceiling", "limited", "cannot be read", None),
-        (
-            {f"{NET}/ipv4/tcp_rmem": "4096\t131072\t6291456"},
-            {},
-            "receive growth",
-            "limited",
-            "up to 6.29 MB",
-            'sysctl -w net.ipv4.tcp_rmem="4096 131072 15000000"',
-        ),
-        ({f"{NET}/ipv4/tcp_wmem": "4096"}, {}, "send growth", "limited", "cannot be read", None),
-        ({AVAILABLE: None}, {}, "congestion control", "missing", "does not tell", None),
-        ({ALLOWED: "reno"}, {}, "congestion control", "ok", "cubic only for root", None),
-        (
-            {ALLOWED: f"reno {ALL}", "proc/self/status": capabilities()},
-            {"user_id": NOBODY},
-            "congestion control",
-            "limited",
-            "cubic only for root",
-            f'sudo sysctl -w net.ipv4.tcp_allowed_congestion_control="reno {ALL} cubic"',
-        ),
-        (
-            {ALLOWED: "reno cubic", "proc/self/status": capabilities()},
-            {"user_id": NOBODY},
-            "xftp's algorithms",
-            "limited",
-            "only for root",
-            f'sudo sysctl -w net.ipv4.tcp_allowed_congestion_control="reno cubic {ALL}"',
-        ),
-        ({AVAILABLE: "reno cubic"}, {}, "xftp's algorithms", "missing", "none of", "doctor --fix"),
-        (
-            {AVAILABLE: f"reno cubic {ALL.removeprefix('xftp_abc ')}"},
-            {},
-            "xftp's algorithms",
-            "missing",
-            "not abc",
-            "doctor --fix",
-        ),
-        (
-            {AVAILABLE: "reno cubic"},
-            {"objects": Path("/nonexistent")},
-            "xftp's algorithms",
-            "missing",
-            "not compiled",
-            "make bpf",
-        ),
-        ({AVAILABLE: "reno"}, {}, "initial window", "limited", "by a route's initcwnd", None),
-        (
-            {AVAILABLE: "reno", "proc/self/status": capabilities()},
-            {"user_id": NOBODY},
-            "initial window",
-            "missing",
-            "with xftp's algorithms only",
-            None,
-        ),
-        ({AVAILABLE: "reno", BTF: None}, {}, "xftp's algorithms", "missing", "takes none", None),
-        (
-            {},
-            {"parameters_problem": lambda name: f"{name} is wrong"},
-            "initial window",
-            "missing",
-            "xftp_abc is wrong",
-            None,
-        ),
-        (
-            {},
-            {"parameters_problem": lambda name: "may not be opened", "user_id": NOBODY},
-            "initial window",
-            "limited",
-            "may not be opened",
-            None,
-        ),
-        ({BTF: None}, {}, "BPF in the kernel", "missing", "CONFIG_DEBUG_INFO_BTF", None),
-        ({BTF: b"\0int\0"}, {}, "BPF in the kernel", "missing", "CONFIG_BPF_JIT", None),
-        (
-            {AVAILABLE: "reno"},
-            {"library_problem": lambda name: f"{name}: no such file"},
-            "libbpf",
-            "missing",
-            "libbpf.so.1: no such file",
-            "apt-get install --no-install-recommends libbpf1",
-        ),
-        (
-            {},
-            {
-                "library_problem": lambda name: "no such file",
-                "find_command": lambda name: "/usr/bin/dnf" if name == "dnf" else None,
-            },
-            "libbpf",
-            "limited",
-            "next boot",
-            "dnf install libbpf",
-        ),
-        ({}, {"user_id": NOBODY}, "right to load BPF", "limited", "root only", None),
-        ({AVAILABLE: "reno"}, {"user_id": NOBODY}, "right to load BPF", "limited", "only", None),
-        (
-            {"proc/self/status": capabilities(12, 39)},
-            {},
-            "right to load BPF",
-            "ok",
-            "root",
-            None,
-        ),
-        (
-            {"proc/self/status": capabilities(), AVAILABLE: "reno"},
-            {},
-            "right to load BPF",
-            "missing",
-            "CAP_BPF",
-            None,
-        ),
-    ],
-)
-def test_what_the_product_needs(
-    make: Make,
-    changes: dict[str, str | None],
-    other: dict[str, Any],
-    name: str,
-    state: str,
-    words: str,
-    command: str | None,
-) -> None:
-    diagnosis = diagnose(make(changes, **other))
-    check = check_of(diagnosis, name)
-    assert check.state == state
-    assert words in check.found
-    assert check.command is None if command is None else command in (check.command or "")
-    is_needed = check.need is Need.TRANSFERS and state == "missing"
-    assert diagnosis.exit_status == (1 if is_needed else 0)
-    assert replace(diagnosis, is_strict=True).exit_status == (0 if said_ok(diagnosis) else 1)
-    assert (name in [each.name for each in diagnosis.missing]) == (state == "missing")
-
-
-@pytest.mark.parametrize(
-    ("changes", "other", "name", "state", "words", "command"),
-    [
-        ({"sys/module/sch_netem/refcnt": None}, {}, "netem", "limited", "cannot be told", None),
-        ({"config": "CONFIG_NET_SCH_NETEM=y\n"}, {}, "netem", "ok", "in the kernel", None),
-        (
-            {"config": "CONFIG_NET_SCH_NETEM=m\n"},
-            {},
-            "netem",
-            "missing",
-            "not installed",
-            "linux-modules-extra-6.18.0-test",
-        ),
-        (
-            {"config": "CONFIG_NET_SCH_NETEM=m\n", "modules": "kernel/net/sched/sch_netem.ko.xz:"},
-            {},
-            "netem",
-            "ok",
-            "as a module",
-            None,
-        ),
-        (
-            {"config": "# CONFIG_NET_SCH_NETEM is not set\n"},
-            {},
-            "netem",
-            "missing",
-            "emulates links itself",
-            None,
-        ),
-        ({"proc/self/ns/net": None}, {}, "network namespaces", "missing", "CONFIG_NET_NS", None),
-        (
-            {"proc/self/status": capabilities()},
-            {},
-            "network namespaces",
-            "limited",
-            "root only",
-            None,
-        ),
-        ({"proc/self/status": capabilities()}, {}, "TUN", "limited", "root only", None),
-        ({TUN: None}, {}, "TUN", "missing", "no /dev/net/tun", "modprobe tun"),
-        ({TUN: None, "sys/class/misc/tun/dev": "10:200"}, {}, "TUN", "missing", "no", "mknod"),
-        ({}, {"find_command": lambda name: None}, "mnexec", "missing", "not installed", None),
-        (
-            {},
-            {"find_command": lambda name: "/usr/bin/apt-get" if name == "apt-get" else None},
-            "ip",
-            "missing",
-            "not installed",
-            "apt-get install --no-install-recommends iproute2",
-        ),
-        ({}, {"clock_resolution_s": lambda: 4e-3}, "clock", "limited", "inexact", None),
-        (
-            {f"{CLOCK}/current_clocksource": "hpet"},
-            {},
-            "clock",
-            "limited",
-            "slow",
-            f"sh -c 'echo tsc > /{CLOCK}/current_clocksource'",
-        ),
-        ({f"{CLOCK}/current_clocksource": None}, {}, "clock", "ok", "unknown source", None),
-    ],
-)
-def test_what_only_the_lab_needs_never_changes_the_exit_status(
-    make: Make,
-    changes: dict[str, str | None],
-    other: dict[str, Any],
-    name: str,
-    state: str,
-    words: str,
-    command: str | None,
-) -> None:
-    config, modules = changes.get("config"), changes.get("modules")
-    if config is not None:
-        changes = {"boot/config-6.18.0-test": config, "sys/module/sch_netem/refcnt": None}
-        changes["lib/modules/6.18.0-test/modules.dep"] = modules
-    diagnosis = diagnose(make(changes, **other))
-    check = check_of(diagnosis, name)
-    assert (check.need, check.state) == (Need.LAB, state)
-    assert words in check.found
-    assert check.command is None if command is None else command in (check.command or "")
-    assert diagnosis.exit_status == 0
-    assert diagnosis.missing == ()
-
-
-def test_the_configuration_of_a_running_kernel_is_read_compressed(make: Make) -> None:
-    config = gzip.compress(b"CONFIG_NET=y\nCONFIG_NET_SCH_NETEM=m\n")
-    machine = make({"proc/config.gz": config, "boot/config-6.18.0-test": "CONFIG_NET=n\n"})
-    options = ("CONFIG_NET", "CONFIG_NET_SCH_NETEM", "CONFIG_NET_SCH")
-    assert [machine.kernel_option(name) for name in options] == ["y", "m", "n"]
-    assert make({"proc/config.gz": b"\x1f\x8b"}).kernel_option("CONFIG_NET") == "n"
 
 
 def test_what_is_not_linux_is_asked_little(make: Make) -> None:

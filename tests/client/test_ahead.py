@@ -111,6 +111,7 @@ async def test_who_is_refused_is_told(listener: socket.socket) -> None:
         ["get", "ftp://[::1]:{port}/file"],
         ["get", "ftp://%31:{port}/file"],
         ["get", "ftp://:{port}/file"],
+        ["get", "ftp://x..y:{port}/file"],
     ],
 )
 async def test_nothing_is_begun(listener: socket.socket, arguments: list[str]) -> None:

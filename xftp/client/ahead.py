@@ -21,7 +21,7 @@ _BEGUN = (0, errno.EINPROGRESS)
 
 
 class HeadStart:
-    """One connection on its way, to the first address of a host."""
+    """One connection on its way, to the first address of a host, whose name is ASCII."""
 
     def __init__(self, host: str, port: int, family: socket.AddressFamily) -> None:
         self.key = host, port, family
@@ -62,7 +62,7 @@ class HeadStart:
     def _look_up(self) -> None:
         try:
             self._connect(_addresses(*self.key))
-        except (OSError, UnicodeError):
+        except OSError:
             return
 
     def _connect(self, found: list[Address]) -> None:
@@ -101,7 +101,9 @@ def begun(host: str, port: int, family: socket.AddressFamily) -> HeadStart | Non
 
 
 def _addresses(host: str, port: int, family: socket.AddressFamily, flags: int = 0) -> list[Address]:
-    found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=flags)
+    # As bytes: for what is ASCII anyway Python would load its codec of international names.
+    name = host.encode("ascii")
+    found = socket.getaddrinfo(name, port, family, socket.SOCK_STREAM, flags=flags)
     return [(kind, address) for kind, _, _, _, address in found]
 
 

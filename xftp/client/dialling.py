@@ -66,7 +66,7 @@ async def _resolve(
             host, port, family=_FAMILIES[family], type=socket.SOCK_STREAM
         )
     except UnicodeError as error:  # the IDNA codec, for names that cannot exist
-        raise OSError(errno.EINVAL, "not a host name") from error
+        raise ConnectError(f"{host} is not a host name") from error
     return [(kind, address) for kind, _, _, _, address in found]
 
 
