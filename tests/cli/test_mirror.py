@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -93,6 +94,13 @@ def test_a_source_that_is_missing_deletes_nothing(xftp: Client, place: Place) ->
     done = xftp("mirror", "--delete", "missing", place.url, expect=4)
     assert b"cut" not in done.stderr
     assert sorted(files(place.path)) == ["a", "d/b", "d/e/c"]
+
+
+def test_a_server_that_cannot_be_reached_cuts_nothing(xftp: Client) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    done = xftp("mirror", f"ftp://127.0.0.1:{port}/", "copy", expect=3)
+    assert done.stderr.decode() == f"xftp: 127.0.0.1 port {port}: Connection refused\n"
 
 
 def test_interrupted_and_run_again(xftp: Client, place: Place) -> None:

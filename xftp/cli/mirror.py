@@ -92,7 +92,8 @@ async def mirror_files(order: tuple[FtpUrl, Order], settings: Settings) -> int:
             summary = await mirror.run()
         politely = True
     except (ConnectError, TransferAborted):
-        screen.notice("the mirror was cut; run again to go on")
+        if telling.has_plan:  # else nothing was begun, and there is nothing to go on with
+            screen.notice("the mirror was cut; run again to go on")
         raise
     finally:
         await pool.close(politely=politely)
@@ -128,6 +129,8 @@ class _Telling:
     def __init__(self, screen: Screen, *, as_json: bool, is_dry: bool) -> None:
         self.status = 0
         """That of the first failure, 0 if there is none."""
+        self.has_plan = False
+        """Whether it is known what there is to do."""
         self._screen = screen
         self._as_json = as_json
         self._is_dry = is_dry
@@ -144,6 +147,7 @@ class _Telling:
 
     def planned(self, work: Plan, source: Tree) -> None:
         """Begin to draw; say what is left out."""
+        self.has_plan = True
         if source.others:
             count = len(source.others)
             self._screen.detail(f"{count} link(s) or special file(s) are left out")
