@@ -50,7 +50,8 @@ async def open_channel(
         if isinstance(opened, Opened):
             opened.feeds = feeds
             return opened
-        return await open_single(dialogue, Tuned(dialogue, direction, 1), (), opened)
+        if opened is not None:
+            return await open_single(dialogue, Tuned(dialogue, direction, 1), (), opened)
     return await open_single(dialogue, Tuned(dialogue, direction, 1), leading, ())
 
 

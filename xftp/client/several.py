@@ -40,36 +40,37 @@ class Flight(NamedTuple):
 
 async def open_several(
     dialogue: Dialogue, direction: Direction, count: int, feeds: int | None, flight: Flight
-) -> Opened | Sequence[Reply]:
-    """Open `count` connections; or only give the other replies, if the server cannot.
+) -> Opened | Sequence[Reply] | None:
+    """Open `count` connections.
 
-    feeds: how many of them to feed at first. Raises as `data.open_channel`.
+    If the server cannot: only the replies to the other commands, or None if a transfer has used
+    them up, so that they have to be given again. feeds: how many connections to feed at first.
+    Raises as `data.open_channel`.
     """
     try:
         return await _open(dialogue, Tuned(dialogue, direction, count, feeds), count, flight)
     except _CalledInVain as vain:
-        return await _open_after(vain, dialogue, direction, feeds, flight.trailing)
+        tuned = Tuned(dialogue, direction, vain.count, feeds)
+        return await _open_after(vain, dialogue, tuned, flight)
 
 
 async def _open_after(
-    vain: _CalledInVain,
-    dialogue: Dialogue,
-    direction: Direction,
-    feeds: int | None,
-    trailing: Sequence[Command],
-) -> Opened | Sequence[Reply]:
+    vain: _CalledInVain, dialogue: Dialogue, tuned: Tuned, flight: Flight
+) -> Opened | Sequence[Reply] | None:
     """Open several connections one step after the other, when to be early was in vain."""
-    tuned = Tuned(dialogue, direction, vain.count, feeds)
-    opened = await _open(dialogue, tuned, vain.count, Flight((), trailing, None))
+    before = vain.agreed
+    if before.transfer is not None:  # for it the server forgot what was said ahead of it
+        return await _open(dialogue, tuned, vain.count, flight._replace(transfer=None))
+    opened = await _open(dialogue, tuned, vain.count, Flight((), (), None))
     if isinstance(opened, Opened):
-        opened.replies = [*vain.replies, *opened.replies]
+        opened.replies = before.replies
         return opened
-    return [*vain.replies, *opened]
+    return before.replies
 
 
 async def _open(
     dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight
-) -> Opened | Sequence[Reply]:
+) -> Opened | Sequence[Reply] | None:
     """Open them once."""
     opened = await (_mpsv if dialogue.passive else _mprt)(dialogue, tuned, count, flight)
     if not isinstance(opened, Opened):
@@ -79,51 +80,76 @@ async def _open(
     return opened
 
 
-async def _fly(
-    dialogue: Dialogue, commands: Sequence[Command], transfer: Command | None
-) -> tuple[list[Reply], Answer | None]:
-    """Send commands, and the transfer with them if there is one and that is safe."""
-    if transfer is None:
-        return await dialogue.flight(*commands), None
-    return await dialogue.flight_with(commands, transfer)
+class _Agreed(NamedTuple):
+    """What came back from a flight."""
+
+    reply: Reply
+    """To the command for the data connections."""
+
+    leading: list[Reply]
+    """To what left ahead of it."""
+
+    trailing: list[Reply]
+    """To what left behind it."""
+
+    transfer: Answer | None
+    """To the transfer, if that left too."""
+
+    @property
+    def replies(self) -> list[Reply]:
+        """Those to the commands that are not for the data connections."""
+        return [*self.leading, *self.trailing]
+
+    def without_options(self, tuned: Tuned, options: Command | None) -> _Agreed:
+        """Look at what the server granted, if it was asked in this flight."""
+        return self._replace(leading=check_options(tuned, options, self.leading))
+
+
+async def _agree(
+    dialogue: Dialogue, options: Command | None, opening: Command, flight: Flight
+) -> _Agreed:
+    """Send the commands for the data connections with all others, as far as that is safe."""
+    asked = [options] if options else []
+    commands = [*flight.leading, *asked, opening, *flight.trailing]
+    transfer = None
+    if flight.transfer is None:
+        answered = await dialogue.flight(*commands)
+    else:
+        answered, transfer = await dialogue.flight_with(commands, flight.transfer)
+    at = len(flight.leading) + len(asked)
+    return _Agreed(answered[at], answered[:at], answered[at + 1 :], transfer)
 
 
 class _CalledInVain(Exception):
     """The server has no such standing port, takes fewer connections than were dialled, or is
     farther away than was thought."""
 
-    def __init__(self, count: int, replies: Sequence[Reply]) -> None:
+    def __init__(self, count: int, agreed: _Agreed) -> None:
         super().__init__()
         self.count = count
         """How many it takes."""
-        self.replies = replies
-        """Those to the leading commands."""
+        self.agreed = agreed
 
 
 async def _mpsv(
     dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight
-) -> Opened | Sequence[Reply]:
+) -> Opened | Sequence[Reply] | None:
     """Dial what the server names; its standing port while the commands are on their way."""
     port = _port_to_call(dialogue, tuned, count)
     if port is not None:
         return await _call(dialogue, tuned, count, flight, port)
+    if not flight.trailing:
+        flight = flight._replace(transfer=None)  # it may wait until there are connections
     options = tuned.command(announces=True)
-    commands = [*flight.leading, *([options] if options else []), Command("MPSV", "")]
-    transfer = None
-    if flight.trailing and flight.transfer is not None:
-        commands += flight.trailing
-        answered, transfer = await dialogue.flight_with(commands, flight.transfer)
-    else:
-        answered = await dialogue.flight(*commands, *flight.trailing)
-    at = len(answered) - len(flight.trailing) - 1
-    reply = answered[at]
-    replies = [*check_options(tuned, options, answered[:at]), *answered[at + 1 :]]
-    if is_unsupported(reply):
-        return replies
-    if not reply.is_positive:
-        raise reply_error(reply, "MPSV")
-    endpoints = parse_mpsv_reply(reply.text)[:count]  # more MUST be ignored (B.2.3)
-    return Opened(dialogue, dial_data(dialogue, tuned, endpoints), True, replies, transfer=transfer)
+    agreed = await _agree(dialogue, options, Command("MPSV", ""), flight)
+    agreed = agreed.without_options(tuned, options)
+    if is_unsupported(agreed.reply):
+        return None if agreed.transfer is not None else agreed.replies
+    if not agreed.reply.is_positive:
+        raise reply_error(agreed.reply, "MPSV")
+    endpoints = parse_mpsv_reply(agreed.reply.text)[:count]  # more MUST be ignored (B.2.3)
+    channel = dial_data(dialogue, tuned, endpoints)
+    return Opened(dialogue, channel, True, agreed.replies, transfer=agreed.transfer)
 
 
 def _port_to_call(dialogue: Dialogue, tuned: Tuned, count: int) -> int | None:
@@ -146,28 +172,25 @@ async def _call(dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight, po
     token = new_token()
     supposed_s = None if dialogue.control.is_made else dialogue.control.rtt_s
     options = tuned.command(announces=True)
-    commands = [*flight.leading, *([options] if options else []), Command("MPSV", token)]
     endpoint = Endpoint(dialogue.control.peer_host, port)
     # Its tasks begin when this one waits: the commands leave first, if they can leave already.
     channel = dial_data(dialogue, tuned, [endpoint] * count, format_call(token))
     opened = Opened(dialogue, channel, True, ())
     try:
-        commands += flight.trailing
-        answered, opened.transfer = await _fly(dialogue, commands, flight.transfer)
-        at = len(answered) - len(flight.trailing) - 1
-        reply = answered[at]
-        leading = check_options(tuned, options, answered[:at])
-        opened.replies = [*leading, *answered[at + 1 :]]
+        agreed = await _agree(dialogue, options, Command("MPSV", token), flight)
+        opened.transfer = agreed.transfer
+        agreed = agreed.without_options(tuned, options)
+        opened.replies, reply = agreed.replies, agreed.reply
         if not reply.is_positive and not is_unsupported(reply):
             raise reply_error(reply, "MPSV")
         named = parse_mpsv_reply(reply.text)[:count] if reply.is_positive else ()
         if [each.port for each in named] != [port] * count:
             dialogue.trace(f"the server does not take {count} connections on its port {port}")
             dialogue.standing_port = None
-            raise _CalledInVain(len(named) or count, leading)
+            raise _CalledInVain(len(named) or count, agreed)
         if supposed_s is not None and (dialogue.control.rtt_s or 0) > MOST_LONGER * supposed_s:
             dialogue.trace("the path has become longer: data connections with other buffers")
-            raise _CalledInVain(count, leading)
+            raise _CalledInVain(count, agreed)
         channel.confirm()
     except BaseException:
         await opened.release()
@@ -177,7 +200,7 @@ async def _call(dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight, po
 
 async def _mprt(
     dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight
-) -> Opened | Sequence[Reply]:
+) -> Opened | Sequence[Reply] | None:
     # A server that did not tell its limit may open fewer: then their number is not known.
     expected = count if dialogue.server_limit is not None else None
     channel = listen_for_data(dialogue, tuned, expected, count)
@@ -185,15 +208,13 @@ async def _mprt(
     try:
         options = tuned.command(announces=False)
         listening = Command("MPRT", format_mprt([channel.endpoint] * count))
-        commands = [*flight.leading, *([options] if options else []), listening, *flight.trailing]
-        answered, opened.transfer = await _fly(dialogue, commands, flight.transfer)
-        at = len(answered) - len(flight.trailing) - 1
-        reply = answered[at]
-        replies = [*check_options(tuned, options, answered[:at]), *answered[at + 1 :]]
-        opened.replies = replies
+        agreed = await _agree(dialogue, options, listening, flight)
+        opened.transfer = agreed.transfer
+        agreed = agreed.without_options(tuned, options)
+        opened.replies, reply = agreed.replies, agreed.reply
         if is_unsupported(reply):
             await opened.release()
-            return replies
+            return None if agreed.transfer is not None else agreed.replies
         if not reply.is_positive:
             raise reply_error(reply, "MPRT")
     except BaseException:

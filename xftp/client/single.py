@@ -32,9 +32,9 @@ async def open_single(
     options = tuned.command(announces=False)
     commands = [*leading, *([options] if options else [])]
     if not dialogue.passive:
-        answered = await dialogue.flight(*commands)
-        replies = replies or check_options(tuned, options, answered)
-        return Opened(dialogue, await _active(dialogue, tuned), False, replies)
+        leading_replies = check_options(tuned, options, await dialogue.flight(*commands))
+        channel = await _active(dialogue, tuned)
+        return Opened(dialogue, channel, False, replies or leading_replies)
     verb = "PASV" if _skips(dialogue, "EPSV") else "EPSV"
     *answered, reply = await dialogue.flight(*commands, Command(verb, ""))
     leading_replies = check_options(tuned, options, answered)
