@@ -114,6 +114,32 @@ def test_restart_in_a_complete_file_goes_through_a_copy(tmp_path: Path) -> None:
     assert target.read_bytes() == b"0123xyz"
 
 
+def test_a_copy_that_fails_leaves_nothing_of_what_was_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another transfer had noted must not be said of the bytes of the target."""
+    target = tmp_path / "file"
+    cut = partial(target)
+    cut.note_source("another version", 40)
+    cut.begin_journal()
+    cut.write([memoryview(b"x" * 30)], 0)
+    assert cut.keep([(0, 10), (20, 30)], 40) == 10
+    target.write_bytes(b"0123456789")
+    real, seen = os.copy_file_range, []
+
+    def fails(source: int, into: int, *_: int) -> int:
+        real(source, into, 4, 0, 0)
+        seen.append(kept(target))  # as one who is killed here leaves it
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch, pytest.raises(NoSpaceError):
+        patch.setattr(os, "copy_file_range", fails)
+        partial(target, 8)
+    assert seen == [0]
+    assert names(tmp_path) == ["file"]
+    assert target.read_bytes() == b"0123456789"
+
+
 def test_extend(tmp_path: Path) -> None:
     target = tmp_path / "file"
     target.write_bytes(b"0123")

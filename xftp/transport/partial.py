@@ -120,11 +120,11 @@ class PartialFile:
             start = there if extend else offset
             if start > there:
                 raise RestartError(f"{name}: cannot restart at {offset}, there are {there} bytes")
-            os.ftruncate(descriptor, 0 if old_size is not None else start)
-            if old_size is not None and start:
-                copy_head(directory, name, descriptor, start)
-            remove_journal(directory, name)
             replaces_file = old_size is not None
+            os.ftruncate(descriptor, 0 if replaces_file else start)
+            if replaces_file and start:
+                _begin_with_head(directory, name, descriptor, start)
+            remove_journal(directory, name)
             return cls(directory, name, descriptor, start, replaces_file=replaces_file)
         except OSError as error:
             _give_up(directory, name, descriptor)
@@ -343,6 +343,20 @@ class PartialFile:
     def _close(self) -> None:
         os.close(self._descriptor)
         os.close(self._directory)
+
+
+def _begin_with_head(directory: int, name: str, descriptor: int, size: int) -> None:
+    """Copy the first bytes of the target. Who is killed meanwhile has kept nothing.
+
+    An older journal would call them what a cut transfer of something else had left.
+    """
+    try:
+        journal.write(directory, working_names(name)[1], Journal((), None), sync=False)
+        copy_head(directory, name, descriptor, size)
+    except BaseException:
+        os.ftruncate(descriptor, 0)
+        remove_journal(directory, name)
+        raise
 
 
 def _give_up(directory: int, name: str, descriptor: int) -> None:
