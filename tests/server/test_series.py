@@ -11,9 +11,11 @@ import pytest
 
 from tests.support import RawClient, raw_session, running_server
 from xftp.protocol.replies import Reply
-from xftp.server import Server
+from xftp.server import Account
+from xftp.server.storage import StorageLimit
+from xftp.server.watch import FinishedTransfer
 
-from .support import Data, assembled, dealt, multiple, names, outcome, pattern
+from .support import Data, assembled, dealt, multiple, names, outcome, pattern, until
 
 FILES = {"a": pattern(20_000), "empty": b"", "b c": b"short", "d": pattern(8192)}
 
@@ -143,6 +145,38 @@ async def test_refusals(client: RawClient, line: str, code: int) -> None:
     assert (await client.command(line)).code == code
 
 
+async def test_a_series_is_over_with_a_transfer_that_was_refused(client: RawClient) -> None:
+    assert (await client.command("SERI RETR  a")).code == 250
+    assert (await client.command("MRTR")).code == 425
+    await multiple(client, 1)
+    assert (await client.command("MRTR")).code == 503
+
+
+async def test_the_first_file_has_no_place(client: RawClient, root: Path) -> None:
+    """The others are stored, as with any file that cannot be."""
+    (data,) = await multiple(client, 1)
+    for line in ("Size=3; no/such/place", "Size=3; two"):
+        assert (await client.command(f"SERI STOR {line}")).code == 250
+    client.send("MSTR")
+    await data.finish(dealt(b"onetwo", 1)[0])
+    reply = await final(client)
+    assert reply.code == 226
+    assert [line.split(" ")[:2] for line in reply.lines[1:-1]] == [["0", "550"]]
+    assert (root / "two").read_bytes() == b"two"
+
+
+async def test_an_account_that_is_full(root: Path) -> None:
+    (root / "old").write_bytes(b"old")
+    full = Account("anonymous", root, writable=True, storage_limit=StorageLimit(entries=1))
+    everyone = running_server(root, accounts=(full,))
+    async with everyone as server, raw_session(server) as client:
+        await client.command("TYPE I")
+        await multiple(client, 1)
+        assert (await client.command("SERI STOR Size=3; new")).code == 250
+        assert (await client.command("MSTR")).code == 552
+    assert names(root) == ["old"]
+
+
 async def test_a_series_is_over_with_its_transfer(client: RawClient) -> None:
     assert (await client.command("SERI RETR  a")).code == 250
     assert (await client.command("SERI STOR Size=1; x")).code == 503
@@ -168,9 +202,8 @@ async def test_who_may_only_read(root: Path) -> None:
 
 async def test_each_file_is_told_to_the_operator(root: Path) -> None:
     (root / "a").write_bytes(b"abc")
-    server: Server
     async with running_server(root) as server, raw_session(server) as client:
-        seen: list[object] = []
+        seen: list[FinishedTransfer] = []
         server.shared.watch.listeners.append(seen.append)
         (data,) = await multiple(client, 1)
         await client.command("TYPE I")
@@ -178,4 +211,33 @@ async def test_each_file_is_told_to_the_operator(root: Path) -> None:
         client.send("MRTR")
         await data.read()
         await outcome(client)
-        assert [(each.path, each.bytes, each.error) for each in seen] == [("/a", 3, None)]  # type: ignore[attr-defined]
+        assert told(seen) == [("/a", 3, None)]
+
+
+def told(seen: list[FinishedTransfer]) -> list[tuple[str, int, str | None]]:
+    return [(each.path, each.bytes, each.error) for each in seen]
+
+
+@pytest.mark.parametrize("ending", ["ABOR", "gone"])
+async def test_a_series_that_is_cut_is_told_to_the_operator(root: Path, ending: str) -> None:
+    """What was sent must not go by unseen, however it ended."""
+    size = 20_000_000  # more than the sockets take
+    for name in ("a", "b"):
+        (root / name).write_bytes(bytes(size))
+    seen: list[FinishedTransfer] = []
+    async with running_server(root) as server:
+        server.shared.watch.listeners.append(seen.append)
+        async with raw_session(server) as client:
+            await client.command("TYPE I")
+            (data,) = await multiple(client, 1)
+            for name in ("a", "b"):
+                await client.command(f"SERI RETR  {name}")
+            client.send("MRTR")
+            await data.reader.readexactly(1_000_000)
+            if ending == "ABOR":
+                client.send("ABOR")
+                assert await outcome(client) == [150, 426]
+        await until(lambda: len(seen) == 2)
+    assert [(each.path, each.error) for each in seen] == [("/a", "aborted"), ("/b", "aborted")]
+    assert seen[0].bytes > 900_000
+    assert seen[1].bytes == 0

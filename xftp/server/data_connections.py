@@ -19,7 +19,7 @@ from .limits import Lease, Shared, TooMany
 class DataConnections:
     """Prepared by one command, taken by the transfer that follows; each holds its places.
 
-    What no transfer takes in `open_timeout_s` seconds is closed.
+    What no transfer takes in `open_timeout_s` seconds is closed, and its places are free.
     """
 
     def __init__(self, control: ControlConnection, shared: Shared, open_timeout_s: float) -> None:
@@ -29,7 +29,7 @@ class DataConnections:
         self._shared = shared
         self._open_timeout_s = open_timeout_s
         self._channel: DataChannel | None = None
-        self._channel_ends: asyncio.TimerHandle | None = None
+        self._ends: asyncio.TimerHandle | None = None
         self._endpoints: tuple[Endpoint, ...] = ()
         self._places: list[Lease] = []
         self._places_in_use: list[Lease] = []
@@ -59,12 +59,13 @@ class DataConnections:
         """Let the next transfer have a channel that waits already, after `reserve`."""
         self._channel = channel
         self.framed = framed
-        self._channel_ends = asyncio.get_running_loop().call_later(self._open_timeout_s, self.drop)
+        self._wait()
 
     def dial_later(self, endpoints: tuple[Endpoint, ...], *, framed: bool) -> None:
         """Let the next transfer dial these addresses, after `reserve`."""
         self._endpoints = endpoints
         self.framed = framed
+        self._wait()
 
     def take(
         self, tuning: Callable[[int], Tuning | None], *, replaces: bool, tls: DataTls | None = None
@@ -109,8 +110,12 @@ class DataConnections:
             channel.close()
         return channel is not None
 
+    def _wait(self) -> None:
+        """Wait for a transfer, but not for ever."""
+        self._ends = asyncio.get_running_loop().call_later(self._open_timeout_s, self.drop)
+
     def _stop_waiting(self) -> None:
         """Wait no longer for a transfer to take the data connections."""
-        if self._channel_ends is not None:
-            self._channel_ends.cancel()
-            self._channel_ends = None
+        if self._ends is not None:
+            self._ends.cancel()
+            self._ends = None

@@ -215,6 +215,8 @@ class CommandLoop:
         finally:
             if not row.keeps_restart:
                 session.forget_restart()
+            if row.verb in SERIES:  # refused or not: what was named was named for this one
+                session.series.forget()
         return [reply, *session.running.abort_replies()]
 
     async def _checked(self, row: Row, command: Command) -> Reply:

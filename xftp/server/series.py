@@ -34,7 +34,11 @@ class NamedSeries:
     def take(self, way: Way) -> list[SeriesFile]:
         """Give all files, and forget them. Raises SequenceError if none were named for that."""
         files, fits = self.files, self._way in (None, way)
-        self.__init__()  # type: ignore[misc]
+        self.forget()
         if not files or not fits:
             raise SequenceError(f"Name files with SERI {way} first.")
         return files
+
+    def forget(self) -> None:
+        """Forget all files."""
+        self.__init__()  # type: ignore[misc]

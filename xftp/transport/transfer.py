@@ -54,6 +54,8 @@ class Transfer:
         self.open_timeout_s = OPEN_TIMEOUT_S
         self.stall_timeout_s = STALL_TIMEOUT_S
         self.file_bytes = 0
+        self.seconds = 0.0
+        """How long `run` took, if it was good."""
         self._channel = channel
         self._limit = limit
         self._progress = progress

@@ -9,7 +9,9 @@ from xftp.errors import (
     LocalFileError,
     ParameterError,
     SequenceError,
+    StorageError,
     TooLargeError,
+    TransferAborted,
     XftpError,
 )
 from xftp.protocol.records import record_count
@@ -106,14 +108,16 @@ def _begin(session: Session, way: Way) -> tuple[DataChannel, list[SeriesFile]]:
 
 async def retrieve_series(session: Session, argument: str) -> Reply:
     channel, files = _begin(session, "RETR")
+    source = SeriesSource(files, lambda file: session.files.open_source(file.path))
+    feeds = session.mult_options.feeds
+    transfer = RecordSender(channel, source, limit=session.rate_limit, feeds=feeds)
     try:
-        source = SeriesSource(files, lambda file: session.files.open_source(file.path))
-        feeds = session.mult_options.feeds
-        transfer = RecordSender(channel, source, limit=session.rate_limit, feeds=feeds)
         session.begin(f"Sending {len(files)} files ({source.size} bytes).")
         await run_transfer(session, transfer)
-    except XftpError as error:
-        _tell_watch(session, "download", files, dict.fromkeys(range(len(files)), error))
+    except BaseException as error:  # cancelled: by ABOR, or because the client is gone
+        failure = error if isinstance(error, XftpError) else TransferAborted("aborted")
+        failures = dict.fromkeys(range(len(files)), failure)
+        _tell_watch(session, "download", files, failures, in_vain=transfer.file_bytes)
         raise
     finally:
         channel.close()
@@ -131,7 +135,7 @@ async def store_series(session: Session, argument: str) -> Reply:
     size = target.layout.total
     transfer = RecordReceiver(channel, target, size, limit=session.rate_limit)
     try:
-        await session.in_thread(lambda: session.files.check_room(files[0].path))
+        await session.in_thread(lambda: _check_room(session, files))
         session.begin(f"Receiving {len(files)} files ({size} bytes).")
         await run_transfer(session, transfer)
     finally:
@@ -142,18 +146,38 @@ async def store_series(session: Session, argument: str) -> Reply:
     return _done(session, "received", transfer.report(), target.failures)
 
 
+def _check_room(session: Session, files: list[SeriesFile]) -> None:
+    """Raise StorageError if the account may have no other file. Blocks."""
+    for file in files:
+        try:
+            session.files.check_room(file.path)
+        except StorageError:
+            raise
+        except FileError:  # of this one it is told when its turn comes
+            continue
+        return
+
+
 def _tell_watch(
     session: Session,
     direction: Direction,
     files: list[SeriesFile],
     failures: dict[int, XftpError],
     report: TransferReport | None = None,
+    *,
+    in_vain: int = 0,
 ) -> None:
-    """Note each file as the transfer that it would have been by itself."""
+    """Note each file as the transfer that it would have been by itself.
+
+    in_vain: bytes that moved of those that failed, which are taken to have moved in order.
+    """
     for index, file in enumerate(files):
-        failure = failures.get(index)
+        failure, moved = failures.get(index), file.size or 0
+        if failure is not None:
+            moved = min(moved, in_vain)
+            in_vain -= moved
         each = session.watched(direction, file.path)
-        each.transfer = _Moved(0 if failure else file.size or 0, report)
+        each.transfer = _Moved(moved, report)
         session.shared.watch.begin(each)
         session.shared.watch.end(each, None if failure is None else str(failure))
 
