@@ -199,6 +199,21 @@ async def test_data_connections_are_cut_to_what_is_left(root: Path) -> None:
         await third.close()
 
 
+async def test_addresses_that_no_transfer_uses_hold_no_places(root: Path) -> None:
+    limits = limited(data_connections=Limit(in_all=2))
+    ports = "|".join(("IP4", "TCP", "127.0.0.1", "40001,40002"))
+    async with (
+        running_server(root, limits=limits, open_timeout_s=0.1) as server,
+        raw_session(server) as first,
+        raw_session(server) as second,
+    ):
+        assert (await first.command(f"MPRT {ports}")).code == 200
+        assert (await second.command("EPSV")).code == 425
+        await until(lambda: server.shared.data_connections.total == 0)
+        assert (await second.command("EPSV")).code == 229
+        assert (await first.command("NLST")).code == 425
+
+
 async def _logged_in(port: int, host: str = "127.0.0.1") -> RawClient:
     client = await RawClient.connect(host, port)
     await client.log_in()
