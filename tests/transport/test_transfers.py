@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from xftp.errors import LocalFileError, TransferAborted
+from xftp.protocol.records import RECORD_BYTES
 from xftp.transport.channels import DataChannel
+from xftp.transport.connection import DataConnection
 from xftp.transport.files import SourceFile
+from xftp.transport.outgoing import Outgoing
 from xftp.transport.plain import PlainReceiver, PlainSender, StreamSender
 from xftp.transport.ratelimit import RateLimit
 from xftp.transport.receiver import RecordReceiver
@@ -160,6 +163,43 @@ async def test_nothing_is_bound_to_a_connection_that_cannot_send(tmp_path: Path)
     assert received == len(data) + 4 * -(-len(data) // 8192)
     stuck.close()
     flowing.close()
+
+
+async def test_what_was_sent_before_a_pause_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The socket took whole records, and nothing for so long that the others were taken back."""
+    data = content(2_000_000)
+    given_back = asyncio.Event()
+    real_send, real_give_back = DataConnection.send, Outgoing.give_back
+    room = 9 * RECORD_BYTES  # batches of 1, 2 and 4, and two of the eight of the next
+
+    def send(self: DataConnection, piece: memoryview) -> int:
+        nonlocal room
+        if not given_back.is_set():
+            piece = piece[:room]
+        sent = real_send(self, piece) if piece else 0
+        room -= sent
+        return sent
+
+    def give_back(self: Outgoing, wire_bytes: int) -> None:
+        real_give_back(self, wire_bytes)
+        assert not self.waiting
+        given_back.set()
+
+    monkeypatch.setattr(DataConnection, "send", send)
+    monkeypatch.setattr(Outgoing, "give_back", give_back)
+    monkeypatch.setattr("xftp.transport.outgoing.STALLED_S", 0.1)
+    passive, active = linked(1)
+    source = source_of(tmp_path / "source", data)
+    target = partial(tmp_path / "target")
+    sender = RecordSender(passive, source)
+    await both(sender, RecordReceiver(active, target, len(data)))
+    source.close()
+    target.commit(len(data))
+    assert (tmp_path / "target").read_bytes() == data
+    assert given_back.is_set()
+    assert sender.report().bytes == len(data)
 
 
 async def test_sent_means_acknowledged(tmp_path: Path) -> None:

@@ -303,6 +303,8 @@ class RecordSender(LastingTransfer, Sender):
             if len(outgoing.waiting) > KEPT_RECORDS * RECORD_BYTES:
                 sent = outgoing.connection.bytes_sent
                 outgoing.give_back(self._striping.take_back(outgoing.lane, sent))
+                if not outgoing.waiting and outgoing.batch_file_bytes:
+                    self._count(outgoing)  # the rest of it had gone
                 self._wake()
             outgoing.let_go()
 
