@@ -102,7 +102,7 @@ class Connected(ServerCommands):
 
     def _expected_rtt_s(self, dialogue: Dialogue, known: KnownServer | None) -> float | None:
         """Give the RTT of a path so long, and so well known, that data connections may be dialled
-        while the control connection is (see `data`)."""
+        while the control connection is (see `several`)."""
         if dialogue.standing_port is None or not dialogue.passive:
             return None
         paths = [path.rtt_s for path in dialogue.paths.values()]

@@ -3,8 +3,8 @@
 A thread costs two wake-ups an operation, more than the operation itself while the data only goes
 to or comes from memory; but a disk that makes us wait must not make every other connection wait.
 So: reads are tried without waiting; writes are done at once as long as the disk takes them at
-once, and go to threads when it does not. Network and FUSE file systems, which may hang for good,
-always go to threads.
+once, and go to threads when it does not. Only on file systems that are known to be local: network
+and FUSE file systems, which may hang for good, and any other always go to threads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _MOST_KINDS = 64
 _kinds: dict[int, tuple[str, float]] = {}
 """Kinds of file systems by their device, and until when that is believed."""
 
-LOCAL_KINDS = MEMORY_KINDS | {"ext2", "ext3", "ext4", "xfs", "f2fs"}
+LOCAL_KINDS = MEMORY_KINDS | {"ext2", "ext3", "ext4", "xfs", "f2fs", "overlay"}
+"""What is written in an overlay, as containers have it, is on a local file system: the kernel takes
+no other there."""
 
 
 def filesystem_kind(descriptor: int) -> str:
