@@ -16,7 +16,7 @@ from typing import Any
 from xftp.errors import ConnectError, PeerError, XftpError
 from xftp.protocol.commands import Command, format_command
 from xftp.protocol.replies import Reply, ReplyParser
-from xftp.transport.sockets import socket_state
+from xftp.transport.sockets import socket_state, zoned_address
 
 from .dialling import Asked, dial
 from .options import Options
@@ -168,8 +168,8 @@ class Control:
     def _connection_made(self) -> None:
         """Send what waited for the connection, and begin to read."""
         _, writer = self._ends
-        self.peer_host = writer.get_extra_info("peername")[0]
-        self.local_host = writer.get_extra_info("sockname")[0]
+        self.peer_host = zoned_address(writer.get_extra_info("peername"))
+        self.local_host = zoned_address(writer.get_extra_info("sockname"))
         if self._waiting:
             writer.write(self._waiting)
             self._waiting = b""

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from xftp.errors import ConnectError
-from xftp.transport.sockets import keep_alive, new_socket
+from xftp.transport.sockets import begin_to_connect, keep_alive, new_socket, zoned_address
 
 from . import ahead
 from .options import Family
@@ -20,8 +20,6 @@ STAGGER_S = 1.0
 """How long one address is given before the next is tried beside it (RFC 8305 section 5 says
 0.25 s; a satellite path alone takes 0.6 s)."""
 
-_MADE = (0, errno.EISCONN)
-_BEGUN = (*_MADE, errno.EINPROGRESS, errno.EALREADY)
 """What connect(2) says of a socket that is connected, or will be."""
 
 _FAMILIES = {
@@ -60,10 +58,10 @@ async def _resolve(
 ) -> list[ahead.Address]:
     if begun is not None and (known := await asyncio.to_thread(begun.addresses)):
         return known
-    loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(
-            host, port, family=_FAMILIES[family], type=socket.SOCK_STREAM
+        # Not the loop's: that of uvloop forgets the zone of a link-local address.
+        found = await asyncio.to_thread(
+            socket.getaddrinfo, host, port, _FAMILIES[family], socket.SOCK_STREAM
         )
     except UnicodeError as error:  # the IDNA codec, for names that cannot exist
         raise ConnectError(f"{host} is not a host name") from error
@@ -106,14 +104,11 @@ async def _connect(
         sock = new_socket(family, None)
     try:
         keep_alive(sock)
+        is_made = begin_to_connect(sock, address)
         if asked is not None:
-            code = sock.connect_ex(address)
-            if code not in _BEGUN:
-                raise OSError(code, os.strerror(code))
-            asked.set_result((address[0], sock.getsockname()[0]))
-            if code in _MADE:  # to connect it once more would be an error
-                return sock
-        await asyncio.get_running_loop().sock_connect(sock, address)
+            asked.set_result((zoned_address(address), zoned_address(sock.getsockname())))
+        if not is_made:  # else to connect it once more would be an error
+            await asyncio.get_running_loop().sock_connect(sock, address)
     except BaseException:
         sock.close()
         raise

@@ -14,7 +14,7 @@ from xftp.protocol.commands import DEFAULT_MAX_LINE_BYTES, BadLine, Command, Com
 from xftp.protocol.proxy_protocol import Proxied
 from xftp.protocol.replies import Reply, format_reply
 from xftp.protocol.strangers import Opening
-from xftp.transport.sockets import keep_alive, plain_address, socket_state
+from xftp.transport.sockets import keep_alive, plain_address, socket_state, zoned_address
 
 from .control_tls import ControlTls, InThread
 
@@ -74,6 +74,8 @@ class ControlConnection:
         self._sock: socket.socket = writer.get_extra_info("socket")
         self.peer_host = plain_address(writer.get_extra_info("peername")[0])
         self.local_host = plain_address(writer.get_extra_info("sockname")[0])
+        self.bound_host = zoned_address(writer.get_extra_info("sockname"))
+        """The same, for sockets that are bound to it."""
         self.dialled_host: str | None = None
         """The address that the client dialled, if it is not `local_host`."""
         self.ended = asyncio.Event()

@@ -85,7 +85,7 @@ class DataConnections:
             raise DataConnectionError("Use PASV, EPSV, MPSV, PORT, EPRT or MPRT first.")
         dialled = ActiveChannel(
             endpoints,
-            local_host=self._control.local_host,
+            local_host=self._control.bound_host,
             tuning=tuning(len(endpoints)),
             tls=tls,
             timeout_s=self._open_timeout_s,

@@ -13,7 +13,7 @@ import aioftp
 from xftp.errors import ConnectError, PeerError
 from xftp.protocol.proxy_protocol import Proxied
 from xftp.protocol.replies import format_reply
-from xftp.transport.sockets import plain_address
+from xftp.transport.sockets import plain_address, zoned_address
 
 from .accounts import Accounts
 from .commands import TABLE
@@ -68,7 +68,7 @@ class Server(aioftp.Server):
         ports = standing_ports(self.settings, self.server_port)
         if not ports:
             return
-        hosts = [plain_address(each.getsockname()[0]) for each in self.server.sockets]
+        hosts = [zoned_address(each.getsockname()) for each in self.server.sockets]
         try:
             self.shared.standing_port = StandingPort.open(hosts, ports)
         except OSError as error:

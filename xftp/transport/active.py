@@ -12,7 +12,7 @@ from xftp.protocol.addresses import Endpoint
 
 from .channels import MOST_CONNECTIONS, OPEN_TIMEOUT_S, DataChannel
 from .connection import DataConnection, reset_socket
-from .sockets import Tuning, family_of, new_socket
+from .sockets import Tuning, begin_to_connect, family_of, new_socket, socket_address
 from .tls import DataTls, TlsConnection
 
 logger = logging.getLogger(__name__)
@@ -113,9 +113,11 @@ class ActiveChannel(DataChannel):
         sock = new_socket(family_of(endpoint.host), self._tuning)
         try:
             if local_host is not None and family_of(local_host) == sock.family:
-                sock.bind((local_host, 0))
+                sock.bind(socket_address(local_host, 0))
             async with asyncio.timeout(timeout_s):
-                await asyncio.get_running_loop().sock_connect(sock, (endpoint.host, endpoint.port))
+                where = socket_address(endpoint.host, endpoint.port)
+                if not begin_to_connect(sock, where):
+                    await asyncio.get_running_loop().sock_connect(sock, where)
                 sock.send(self._call)  # the first bytes of a connection find room in its buffer
                 if self.tls is not None:
                     return await TlsConnection.agreed(sock, 0, self.tls, self._tuning)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from xftp.protocol.addresses import Endpoint
 
-from .sockets import Tuning, family_of, new_socket, plain_address
+from .sockets import Tuning, family_of, new_socket, plain_address, socket_address
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def listen(
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             # A port of a range is used again while its last connections are in TIME_WAIT.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind((host, port))
+            sock.bind(socket_address(host, port))
             sock.listen(max(backlog, 16))
             return sock
         except OSError as error:

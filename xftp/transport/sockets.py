@@ -14,6 +14,8 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+_MADE = (0, errno.EISCONN)
+
 _SIOCOUTQ = 0x5411
 """ioctl: bytes in the send queue that the peer has not acknowledged (tcp(7); TIOCOUTQ)."""
 
@@ -35,6 +37,10 @@ _TCP_CLOSE = 7
 
 _DELIVERY_RATE = struct.Struct("=160xQ")
 """tcpi_delivery_rate of struct tcp_info (Linux 4.9)."""
+
+
+SocketAddress = tuple[str, int] | tuple[str, int, int, int]
+"""What the socket module takes and gives for IPv4 and for IPv6."""
 
 
 class Tuning(Protocol):
@@ -98,9 +104,26 @@ def family_of(host: str) -> socket.AddressFamily:
 
 
 def plain_address(host: str) -> str:
-    """Give an address as IPv4 where it is an IPv4-mapped IPv6 one, and without its scope."""
+    """Give an address as IPv4 where it is an IPv4-mapped IPv6 one, and without its zone."""
     host = host.partition("%")[0]
     return host[7:] if host.lower().startswith("::ffff:") and "." in host else host
+
+
+def zoned_address(address: SocketAddress) -> str:
+    """Give the host of a socket's address like `plain_address`, but with its zone, as a number.
+
+    Only link-local addresses have one, and without it there is no way to them (RFC 4007).
+    """
+    host, zone = plain_address(address[0]), address[3] if len(address) > 3 else 0
+    return f"{host}%{zone}" if zone else host
+
+
+def socket_address(host: str, port: int) -> SocketAddress:
+    """Give what bind and connect take, of an address that may have a zone. Raises OSError."""
+    host, _, zone = host.partition("%")
+    if not zone:
+        return host, port
+    return host, port, 0, int(zone) if zone.isdecimal() else socket.if_nametoindex(zone)
 
 
 def new_socket(family: socket.AddressFamily, tuning: Tuning | None) -> socket.socket:
@@ -114,6 +137,17 @@ def new_socket(family: socket.AddressFamily, tuning: Tuning | None) -> socket.so
         sock.close()
         raise
     return sock
+
+
+def begin_to_connect(sock: socket.socket, address: SocketAddress) -> bool:
+    """Connect a non-blocking socket; tell whether it is connected already. Raises OSError.
+
+    Else the event loop is to wait: for what has begun, as uvloop forgets the zone of an address.
+    """
+    code = sock.connect_ex(address)
+    if code not in (*_MADE, errno.EINPROGRESS, errno.EALREADY):
+        raise OSError(code, os.strerror(code))
+    return code in _MADE
 
 
 def set_unsent_limit(sock: socket.socket, limit_bytes: int) -> None:

@@ -133,7 +133,7 @@ def _listen(session: Session, limit: int, expected: int | None = None) -> Proxie
     ports = session.shared.ports
     try:
         channel = ProxiedChannel.listen(
-            session.control.local_host,
+            session.control.bound_host,
             session.control.peer_host,
             expected=1 if limit == 1 else expected,
             limit=limit,
