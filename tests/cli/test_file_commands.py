@@ -38,6 +38,25 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(xftp: Client, place: P
     assert below(place.path) == ["tree", "tree/two\nlines"]
 
 
+def test_a_name_that_telnet_would_cut_is_not_that_of_another_file(
+    xftp: Client, place: Place
+) -> None:
+    cut = "bad\udcff\udcfe"
+    fill(place.path, "bad", cut)
+    xftp("get", place.url_of("bad%ff%fe"))
+    assert (xftp.here / cut).read_bytes() == b"bad\xff\xfe"
+    (xftp.here / cut).write_bytes(b"new")
+    xftp("put", "--overwrite", cut, place.url)
+    assert (place.path / cut).read_bytes() == b"new"
+    xftp("mv", place.url_of("bad%ff%fe"), f"{place.name}/moved")
+    fill(place.path, "\udcff\udcff")
+    xftp("rm", place.url_of("%ff%ff"), place.url_of("b?d"))
+    assert below(place.path) == ["moved"]
+    (place.path / "moved").rename(place.path / cut)
+    xftp("rm", "-r", place.url)
+    assert not place.path.exists()
+
+
 def test_directories(xftp: Client, place: Place) -> None:
     xftp("mkdir", place.url_of("a/b"), expect=1)
     xftp("mkdir", "-p", place.url_of("a/b/c"), place.url_of("a"))

@@ -35,7 +35,7 @@ STREAMS: list[tuple[bytes, list[Command | str]]] = [
     (b"RETR a\0b\r\n", [BAD]),
     (b"RETR a\rb\n", [BAD]),
     (b"RETR a\r\r\n", [BAD]),
-    (b"\0\r\n", [BAD]),
+    (b"\0\r\n", []),  # in Telnet NUL is no operation
     # Telnet, RFC 854
     (b"\xff\xf4\xff\xf2ABOR\r\n", [Command("ABOR", "")]),
     (b"AB\xff\xf1OR\r\n", [Command("ABOR", "")]),
@@ -47,15 +47,17 @@ STREAMS: list[tuple[bytes, list[Command | str]]] = [
     (b"RETR a\xff\r\n", [Command("RETR", "a\udcff")]),
     (b"RETR a\xff\n", [Command("RETR", "a\udcff")]),
     (b"RETR \xff\xef\r\n", [Command("RETR", "\udcff\udcef")]),
-    (b"RETR \xff\xf0\xff\xfaa\r\n", [Command("RETR", "a")]),
+    (b"RETR \xff\xf0\xff\xfaa\r\n", [BAD]),  # not another file
+    (b"RETR bad\xff\xfe\r\nNOOP\r\n", [BAD, Command("NOOP", "")]),  # the CR is its option
+    (b"RETR bad\xff\xf4\r\nNOOP\r\n", [BAD, Command("NOOP", "")]),
     (b"\xff\xf4\r\n", []),
     (b"", []),
 ]
 
 verbs = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ", min_size=1, max_size=16)
-# Bytes of a name that are no line end and, as they are not doubled, no IAC.
+# Bytes of a name that are no line end.
 arguments = st.binary().map(
-    lambda data: data.translate(None, b"\r\n\0\xff").decode("utf-8", "surrogateescape")
+    lambda data: data.translate(None, b"\r\n\0").decode("utf-8", "surrogateescape")
 )
 
 
@@ -87,7 +89,7 @@ def test_a_bad_line_says_why() -> None:
         if isinstance(line, BadLine)
     ]
     assert reasons == [
-        "a command line holds a CR or NUL",
+        "an argument holds a CR, a NUL or a command of Telnet (255 is sent twice)",
         "a command is 1 to 16 letters and digits",
         "a command line is longer than 8 bytes",
     ]
@@ -96,7 +98,7 @@ def test_a_bad_line_says_why() -> None:
 LONG_LINES: list[tuple[bytes, list[Command | str]]] = [
     (b"RETR abc\n", [Command("RETR", "abc")]),
     (b"RETR abc\r\n", [Command("RETR", "abc")]),
-    (b"RETR abc\xff\xf1\r\n", [Command("RETR", "abc")]),
+    (b"\xff\xf1" * 99 + b"RETR abc\r\n", [Command("RETR", "abc")]),
     (b"RETR ab\xff\xff\r\n", [Command("RETR", "ab\udcff")]),
     (b"RETR abcd\nNOOP\n", [BAD, Command("NOOP", "")]),
     (b"RETR abcd\r\nNOOP\r\n", [BAD, Command("NOOP", "")]),
@@ -131,7 +133,7 @@ def test_the_bytes_of_an_unfinished_line_are_counted() -> None:
     for piece in (b"NO", b"\xff", b"\xfb", b"\x01", b"OP", b"\r", b"\n"):
         parser.feed(piece)
         counts.append(parser.pending_bytes)
-    assert counts == [2, 3, 4, 2, 4, 5, 0]
+    assert counts == [2, 3, 4, 3, 5, 6, 0]
 
 
 @pytest.mark.parametrize(
@@ -151,6 +153,14 @@ def test_a_command_is_written(verb: str, argument: str, expected: bytes) -> None
     assert format_command(verb, argument) == expected
 
 
+def test_a_name_that_telnet_would_change_is_written_twice_or_not_at_all() -> None:
+    for after in range(0xF0, 0x100):
+        name = bytes([0xFF, after]).decode("utf-8", "surrogateescape")
+        with pytest.raises(ArgumentError, match="Telnet"):
+            format_command("DELE", f"bad{name}")
+    assert format_command("DELE", "a\udcff\udcfe", doubles=True) == b"DELE a\xff\xff\xfe\r\n"
+
+
 @pytest.mark.parametrize("argument", ["a\rb", "a\nDELE b", "a\0b", "\n", "\ud800", "\udc0a"])
 def test_what_would_end_the_line_is_not_written(argument: str) -> None:
     with pytest.raises(ArgumentError):
@@ -161,7 +171,7 @@ def test_what_would_end_the_line_is_not_written(argument: str) -> None:
 
 @given(st.lists(st.tuples(verbs, arguments), max_size=4), st.integers(0, 300))
 def test_what_is_written_is_read_back(sent: list[tuple[str, str]], cut: int) -> None:
-    stream = b"".join(format_command(verb, argument) for verb, argument in sent)
+    stream = b"".join(format_command(verb, argument, doubles=True) for verb, argument in sent)
     assert parse(stream[:cut], stream[cut:]) == [Command(*command) for command in sent]
 
 

@@ -187,4 +187,4 @@ def check_path(path: str) -> None:
     """Raise ArgumentError for a path that cannot be sent."""
     if not path:
         raise ArgumentError("a path is missing")
-    format_command("RETR", path)
+    format_command("RETR", path, doubles=True)

@@ -19,6 +19,7 @@ from xftp.protocol.replies import Reply, ReplyParser
 from xftp.transport.sockets import socket_state, zoned_address
 
 from .dialling import Asked, dial
+from .flights import WELCOME
 from .options import Options
 from .securing import ask_for_tls
 from .text import printable
@@ -109,6 +110,8 @@ class Control:
         """What protects the connection, once it is made; None: nothing does."""
         self.greeting = ""
         """The text of the greeting, once `greet` was awaited."""
+        self.is_taken_for_ours = False
+        """Whether the server is taken for one of our own kind until it has greeted."""
         self.peer_host = ""
         self.local_host = ""
 
@@ -290,7 +293,8 @@ class Control:
         codes: those by which the reply is known even if it overtakes that of a running transfer.
         Raises ArgumentError for what cannot be sent (then nothing is), ConnectError.
         """
-        lines = [format_command(command.verb, command.argument) for command in commands]
+        doubles = self._speaks_telnet
+        lines = [format_command(each.verb, each.argument, doubles=doubles) for each in commands]
         if self._lost is not None:
             raise self._lost
         for command in commands:
@@ -302,6 +306,13 @@ class Control:
         else:
             self._ends[1].write(b"".join(lines))
         return [self._expect(command, codes) for command in commands]
+
+    @property
+    def _speaks_telnet(self) -> bool:
+        """Whether the server is known to: others may keep what is doubled for Telnet."""
+        if self.greeting:
+            return self.greeting.startswith(WELCOME)
+        return self.is_taken_for_ours
 
     async def ask(self, command: Command, codes: Collection[int] = ()) -> Reply:
         """Send a command and wait for its final reply, whatever it is. Errors as in `send`."""

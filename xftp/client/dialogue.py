@@ -236,6 +236,7 @@ class Dialogue:
         self.supports_multiple, self.server_limit = True, limit
         self.standing_port = port_of_feature(self.features.get("MPSV", ""))
         self.pace = Pace.ALL
+        self.control.is_taken_for_ours = True
 
     async def discover(self) -> None:
         """Ask what the server can do, after the login."""

@@ -2,9 +2,11 @@
 
     command = verb [ SP argument ] CRLF                                  RFC 959 section 5.3
 
-The connection speaks Telnet (RFC 959 section 2.3): commands of Telnet may stand anywhere among
-the bytes, most often before ABOR, and a data byte 255 may come doubled (RFC 854). Names are
-UTF-8 (RFC 2640); other bytes are carried as surrogate escapes.
+The connection speaks Telnet (RFC 959 section 2.3): commands of Telnet may stand in front of a line
+and in its verb, most often before ABOR, and a data byte 255 comes doubled (RFC 854). In an argument
+a command of Telnet is an error: most clients do not double the bytes of a name, and without it the
+name would be that of another file. Names are UTF-8 (RFC 2640); other bytes are carried as surrogate
+escapes.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ _TELNET = re.compile(
 )
 _VERB = re.compile(rb"[A-Za-z][A-Za-z0-9]{0,15}")
 _CONTROL = re.compile(rb"[\r\0]")
+_NO_OPERATION = b"\0"
+"""NUL is no operation in Telnet (RFC 854): commands of Telnet that mean nothing here become that."""
+_SENT_TELNET = re.compile(rb"\xff[\xf0-\xff]")
 _LINE_ENDS = re.compile("[\r\n\0]")
 
 
@@ -55,7 +60,7 @@ class CommandParser:
     def __init__(self, max_line_bytes: int = DEFAULT_MAX_LINE_BYTES) -> None:
         self._max_line_bytes = max_line_bytes
         self._cut = b""  # the first bytes of a Telnet sequence
-        self._pending = b""  # the first bytes of a line, without Telnet sequences
+        self._pending = b""  # the first bytes of a line, with NUL for each Telnet command in it
         self._discarding = False  # the rest of a line that was too long
 
     @property
@@ -81,10 +86,11 @@ class CommandParser:
     def _replace_sequence(self, found: re.Match[bytes]) -> bytes:
         if found["cut"] is not None:
             self._cut = found[0]
-        return found["data"] or b""
+            return b""
+        return found["data"] or _NO_OPERATION
 
     def _end_line(self, rest: bytes) -> Command | BadLine | None:
-        line, self._pending = self._pending + rest, b""
+        line, self._pending = (self._pending + rest).lstrip(_NO_OPERATION), b""
         if self._discarding:
             self._discarding = False
             return None
@@ -97,7 +103,7 @@ class CommandParser:
         """Hold the beginning of a line, unless it is already too long."""
         if self._discarding:
             return None
-        self._pending += rest
+        self._pending = (self._pending + rest).lstrip(_NO_OPERATION)
         # A final CR may belong to the line end, which does not count.
         if len(self._pending.removesuffix(b"\r")) <= self._max_line_bytes:
             return None
@@ -105,26 +111,33 @@ class CommandParser:
         return _too_long(self._max_line_bytes)
 
 
-def format_command(verb: str, argument: str = "") -> bytes:
+def format_command(verb: str, argument: str = "", *, doubles: bool = False) -> bytes:
     """Write a command line.
 
-    Raises ArgumentError if a character would end the line (CR, LF, NUL) or stands for no
-    bytes. A byte 255 is not doubled: servers that do not speak Telnet would keep both.
-    RFC 959 section 5.3.
+    doubles: a byte 255 is written twice, for servers that are known to speak Telnet; others would
+    keep both. Raises ArgumentError if a character would end the line (CR, LF, NUL) or stands for no
+    bytes, and for bytes that are a command of Telnet, unless `doubles`: servers that take it out
+    would be told another name. RFC 959 section 5.3.
     """
     line = f"{verb} {argument}" if argument else verb
     if _LINE_ENDS.search(line):
         raise ArgumentError("a line end or NUL cannot be sent in a command")
     try:
-        return line.encode("utf-8", "surrogateescape") + b"\r\n"
+        written = line.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         raise ArgumentError("a character of the command stands for no bytes") from error
+    if doubles:
+        written = written.replace(b"\xff", b"\xff\xff")
+    elif _SENT_TELNET.search(written):
+        raise ArgumentError("a name with a command of Telnet in it (byte 255) cannot be sent")
+    return written + b"\r\n"
 
 
 def _parse_line(line: bytes) -> Command | BadLine:
-    if _CONTROL.search(line):
-        return BadLine("a command line holds a CR or NUL")
     verb, _, argument = line.partition(b" ")
+    verb = verb.replace(_NO_OPERATION, b"")
+    if _CONTROL.search(verb + argument):
+        return BadLine("an argument holds a CR, a NUL or a command of Telnet (255 is sent twice)")
     if not _VERB.fullmatch(verb):
         return BadLine("a command is 1 to 16 letters and digits")
     return Command(verb.decode("ascii").upper(), argument.decode("utf-8", "surrogateescape"))
