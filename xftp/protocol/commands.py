@@ -28,7 +28,7 @@ _TELNET = re.compile(
 _VERB = re.compile(rb"[A-Za-z][A-Za-z0-9]{0,15}")
 _CONTROL = re.compile(rb"[\r\0]")
 _NO_OPERATION = b"\0"
-"""NUL is no operation in Telnet (RFC 854): commands of Telnet that mean nothing here become that."""
+"""NUL is no operation in Telnet (RFC 854): its commands that mean nothing here become that."""
 _SENT_TELNET = re.compile(rb"\xff[\xf0-\xff]")
 _LINE_ENDS = re.compile("[\r\n\0]")
 
