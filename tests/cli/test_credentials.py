@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,21 @@ def test_a_netrc_that_others_can_read_is_refused_where_it_would_be_used(home: Pa
 def test_a_broken_netrc(home: Path) -> None:
     (home / ".netrc").write_text("what is this\n")
     with pytest.raises(FileError, match="line 1"):
+        login("one")
+
+
+def test_a_home_that_is_none_has_no_netrc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As service accounts have it; but a file that was named has to be there."""
+    monkeypatch.setenv("HOME", "/dev/null")
+    assert login("one") == Login(None, None)
+    monkeypatch.setenv("NETRC", "/dev/null/.netrc")
+    with pytest.raises(FileError, match="Not a directory"):
+        login("one")
+
+
+def test_a_pipe_is_not_waited_for(home: Path) -> None:
+    os.mkfifo(home / ".netrc")
+    with pytest.raises(FileError, match=r"\.netrc: is a pipe"):
         login("one")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ def _named_passwords(
 def _directory(ctx: click.Context, param: click.Parameter, value: object) -> Path:
     """Read the name of a directory that exists; a configuration file may hold anything."""
     path = Path(str(value))
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise click.BadParameter(f"there is no directory {path}", ctx, param)
     return path
 

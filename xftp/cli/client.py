@@ -72,9 +72,10 @@ def get_command(
     What a transfer that was cut left is gone on with if the file is still the same on the server,
     and it is said so; --overwrite begins anew.
     """
-    from .get import STDOUT, check_downloads, get_files
+    from .get import STDOUT, check_downloads, get_files, output_of
 
     settings = settings_from(values)
+    output = output_of(output)
     if output == STDOUT and settings.json:
         raise click.UsageError("-o - and --json would both write to standard output")
     if output == STDOUT and settings.existing == "resume":

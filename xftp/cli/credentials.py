@@ -6,6 +6,7 @@ The password is never printed and never taken from an option, where `ps` would s
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from .terminal import ask_password
 
 PASSWORD_VARIABLE = "XFTP_PASSWORD"
 NETRC_VARIABLE = "NETRC"
+
+_NO_HOME = (FileNotFoundError, NotADirectoryError, PermissionError)
 
 
 class Login(NamedTuple):
@@ -60,13 +63,13 @@ def _from_netrc(host: str, user: str | None, path: Path | None) -> Login | None:
     named = path is not None or NETRC_VARIABLE in os.environ
     path = path or Path(os.environ.get(NETRC_VARIABLE) or Path.home() / ".netrc")
     try:
-        path.stat()
-    except FileNotFoundError as error:
-        if named:
-            raise FileError(f"{path}: {error.strerror}") from error
-        return None  # as most
+        is_pipe = stat.S_ISFIFO(path.stat().st_mode)
     except OSError as error:
-        raise FileError(f"{path}: {error.strerror}") from error
+        if named or not isinstance(error, _NO_HOME):
+            raise FileError(f"{path}: {error.strerror}") from error
+        return None  # as most; or a service, whose home is none or somebody else's
+    if is_pipe and not named:  # nobody may ever write to it
+        raise FileError(f"{path}: is a pipe")
     import netrc
 
     try:

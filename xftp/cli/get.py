@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,8 @@ from .together import may_be_written, move_together
 from .urls import Wanted
 
 STDOUT = "-"
+_PATHS_OF_STDOUT = frozenset({"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
+"""They lead to what is open: to go by the name behind them would replace it."""
 
 _REFUSED = 550
 """What servers answer to RETR of a directory, among others."""
@@ -60,10 +63,15 @@ def _check_output(urls: Sequence[FtpUrl], output: str | None, *, is_one: bool) -
     """Raise click.UsageError if the files cannot all go to `output`, FileNameError for a name."""
     if output == STDOUT:
         return
-    if not is_one and output is not None and not Path(output).is_dir():
+    if not is_one and output is not None and not os.path.isdir(output):
         raise click.UsageError(f"-o {output}: several files need a directory that exists")
     for url in urls:
         local_target(url.path, output)
+
+
+def output_of(wanted: str | None) -> str | None:
+    """Give what -o means."""
+    return STDOUT if wanted in _PATHS_OF_STDOUT else wanted
 
 
 def directory_refusal(place: object) -> str:
@@ -85,7 +93,7 @@ def local_target(remote: str, wanted: str | None = None) -> str:
     """
     if wanted is None:
         return base_name(remote)
-    if wanted != STDOUT and (wanted.endswith("/") or Path(wanted).is_dir()):
+    if wanted != STDOUT and (wanted.endswith("/") or os.path.isdir(wanted)):
         return str(Path(wanted) / base_name(remote))
     return wanted
 
@@ -223,10 +231,13 @@ def kept_here(target: str) -> Callable[[BaseException], str | None]:
     def hint(_: BaseException) -> str | None:
         if target == STDOUT:
             return None
-        path = Path(target).resolve()  # a link stays a link, so the partial file is at its end
+        path = Path(os.path.realpath(target))  # a link stays a link: the part is at its end
         part = path.with_name(working_names(path.name)[0])
+        try:
+            is_worth_it = part.is_file() and part.stat().st_size
+        except OSError:  # there is no such name, or nobody may see it
+            return None
         shown = part if path.parent != Path.cwd() else part.name
-        is_worth_it = part.exists() and part.stat().st_size
         return f"partial file kept: {shown}; {RESUME_HINT}" if is_worth_it else None
 
     return hint

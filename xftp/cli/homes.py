@@ -21,9 +21,9 @@ def prepare_home(home: Path, root: Path | None, users_file: Path, *, create: boo
     if not home.is_absolute() and root is None:
         return f"{home} lies beneath the daemon's root: say --root to have it looked at"
     path = home if root is None else root / home
-    if path.is_dir():
+    if os.path.isdir(path):
         return None
-    if path.exists() or path.is_symlink():
+    if os.path.lexists(path):
         raise FileError(f"{path} is no directory")
     if not create:
         raise FileError(f"there is no directory {path}: make it, or say --create-home")

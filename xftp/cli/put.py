@@ -40,6 +40,8 @@ def check_uploads(files: Sequence[str], url: FtpUrl, settings: Settings) -> None
     """Refuse what can never work before anything is connected. Raises click.UsageError."""
     if url.type == "d":
         raise click.UsageError(f"{url}: a listing cannot be put")
+    if "" in files:
+        raise click.UsageError("the name of a file is missing")
     if STDIN in files:
         if len(files) > 1:
             raise click.UsageError("standard input (-) is put alone")
@@ -117,7 +119,7 @@ async def _send_together(
 
 def _by_name(files: Sequence[str]) -> dict[str, str]:
     """Give plain files by their names on the server; none if there is something else among them."""
-    named = {Path(file).name: file for file in files if Path(file).is_file()}
+    named = {Path(file).name: file for file in files if os.path.isfile(file)}
     return named if len(named) == len(files) else {}
 
 

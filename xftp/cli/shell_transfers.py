@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import glob
+import os
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from xftp.client.options import EXISTING, Existing
 from xftp.errors import ArgumentError, FileError, XftpError
@@ -110,7 +110,7 @@ async def _matching(state: ShellState, pattern: str) -> list[str]:
 def _matching_here(pattern: str) -> list[str]:
     """Give the paths of the files here that match. Raises FileError if there are none."""
     found = sorted(glob.glob(str(local_path(pattern))))
-    files = [path for path in found if Path(path).is_file()]
+    files = [path for path in found if os.path.isfile(path)]
     if not files:
         raise FileError(f"{pattern}: no such file here")
     return files

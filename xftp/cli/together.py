@@ -6,6 +6,7 @@ What does not fit into that is left to be moved one by one: where it is known wh
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,12 +30,13 @@ Job = TypeVar("Job")
 
 def may_be_written(path: Path, settings: Settings) -> bool:
     """Tell whether a file here may be written without a question, and from its beginning."""
-    if path.is_symlink() or not path.parent.is_dir():
+    if os.path.islink(path) or not os.path.isdir(path.parent):
         return False
+    is_there = os.path.exists(path)
     if settings.existing == "overwrite":
-        return path.is_file() or not path.exists()
+        return not is_there or os.path.isfile(path)
     part = path.with_name(working_names(path.name)[0])
-    return settings.existing != "resume" and not path.exists() and not part.exists()
+    return settings.existing != "resume" and not is_there and not os.path.exists(part)
 
 
 async def move_together(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -231,7 +232,7 @@ def add_command(
         pam=asks_pam,
     )
     with _sentences():
-        if path.exists() and name in read_users(path):  # before anybody types a password
+        if os.path.exists(path) and name in read_users(path):  # before anybody types a password
             raise click.ClickException(f"{path}: there is a user {name} already")
         if name == ANONYMOUS_NAMES[0] and asks_pam:
             raise click.UsageError("anonymous has no password that PAM could compare")

@@ -17,12 +17,17 @@ from .patterns import Selection
 def scan_local(root: Path, selection: Selection) -> Tree:
     """Read the tree below `root`; without it an empty one that does not exist.
 
-    Links are not followed, but for the root itself. Raises FileError if the root is no directory.
+    Links are not followed, but for the root itself. Raises FileError if the root is no directory,
+    or may not be looked at.
     """
     tree = Tree()
-    if not root.exists():
+    try:
+        is_directory = stat.S_ISDIR(root.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
         return Tree(exists=False)
-    if not root.is_dir():
+    except OSError as error:
+        raise file_error(error, str(root)) from error
+    if not is_directory:
         raise FileError(f"{root}: is no directory")
     waiting = [""]
     while waiting:

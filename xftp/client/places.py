@@ -52,7 +52,7 @@ def find_place(local: str | os.PathLike[str] | None, remote: str) -> Place:
     Raises FileError, and ArgumentError if the remote path gives no name.
     """
     shown = os.fspath(local) if local is not None else ""
-    if not shown or shown.endswith("/") or Path(shown).is_dir():
+    if not shown or shown.endswith("/") or os.path.isdir(shown):
         shown = str(Path(shown) / base_name(remote))
     try:
         path = Path(os.path.realpath(shown))

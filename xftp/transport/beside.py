@@ -50,12 +50,19 @@ def sync_directory(directory: int) -> None:
         os.close(descriptor)
 
 
+_IN_THE_WAY = (errno.EISDIR, errno.ELOOP)
+
+
 def open_locked(directory: int, part: str, name: str) -> int:
-    """Open the partial file and lock it; another writer may rename it away in between."""
+    """Open the partial file and lock it; another writer may rename it away in between.
+
+    Raises FileBusyError, FileError if something else has its name, and OSError.
+    """
     while True:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(part, flags, 0o666, dir_fd=directory)
+        descriptor = _open_part(directory, part)
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise FileError(f"{part} is in the way: it is no plain file")
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if is_still(directory, part, descriptor):
                 return descriptor
@@ -66,6 +73,16 @@ def open_locked(directory: int, part: str, name: str) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def _open_part(directory: int, part: str) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(part, flags, 0o666, dir_fd=directory)
+    except OSError as error:
+        if error.errno in _IN_THE_WAY:
+            raise FileError(f"{part} is in the way: it is no plain file") from error
+        raise
 
 
 def is_still(directory: int, name: str, descriptor: int) -> bool:
