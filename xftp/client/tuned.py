@@ -19,7 +19,7 @@ from xftp.protocol.options import (
     parse_mult_options,
 )
 from xftp.protocol.replies import Reply
-from xftp.transport.sockets import Tuning
+from xftp.transport.sockets import Tuning, plain_address
 
 from .dialogue import Dialogue
 from .options import Direction, TuningMaker
@@ -52,7 +52,7 @@ class Tuned:
         maker = self._maker(direction, rtt_s)
         dialogue.asked_rate_bps = None
         if maker is not None:
-            peer_host = dialogue.control.peer_host
+            peer_host = plain_address(dialogue.control.peer_host)
             self.own, asked = maker(direction, connections, rtt_s, peer_host)
             self._asked = self._understood(asked)
             dialogue.asked_rate_bps = self._asked.rate_bps
