@@ -1,5 +1,7 @@
 import asyncio
 import socket
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -18,10 +20,10 @@ def free_port() -> int:
 
 
 def resolve_to(monkeypatch: pytest.MonkeyPatch, *addresses: tuple[str, int]) -> None:
-    async def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
+    def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in addresses]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
 async def test_the_second_address_is_tried_when_the_first_refuses(
@@ -84,6 +86,18 @@ async def test_a_silent_host_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_a_name_that_does_not_exist_is_a_connect_error(host: str, reason: str) -> None:
     with pytest.raises(ConnectError, match=reason):
         await dial(host, 21, "any", 10)
+
+
+def test_nobody_waits_for_a_name_server_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(60.0))
+    began_s = time.monotonic()
+    with pytest.raises(ConnectError, match="no answer within"):
+        asyncio.run(dial("name", 21, "any", 0.01))
+    assert time.monotonic() - began_s < 30.0
+    answered.set()
 
 
 async def test_the_family_is_respected() -> None:

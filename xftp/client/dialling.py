@@ -15,6 +15,7 @@ from xftp.transport.sockets import begin_to_connect, keep_alive, new_socket, zon
 
 from . import ahead
 from .options import Family
+from .threads import in_own_thread
 
 STAGGER_S = 1.0
 """How long one address is given before the next is tried beside it (RFC 8305 section 5 says
@@ -56,12 +57,12 @@ async def dial(
 async def _resolve(
     host: str, port: int, family: Family, begun: ahead.HeadStart | None
 ) -> list[ahead.Address]:
-    if begun is not None and (known := await asyncio.to_thread(begun.addresses)):
+    if begun is not None and (known := await in_own_thread(begun.addresses)):
         return known
     try:
-        # Not the loop's: that of uvloop forgets the zone of a link-local address.
-        found = await asyncio.to_thread(
-            socket.getaddrinfo, host, port, _FAMILIES[family], socket.SOCK_STREAM
+        # Not by the loop: uvloop forgets the zone of a link-local address.
+        found = await in_own_thread(
+            lambda: socket.getaddrinfo(host, port, _FAMILIES[family], socket.SOCK_STREAM)
         )
     except UnicodeError as error:  # the IDNA codec, for names that cannot exist
         raise ConnectError(f"{host} is not a host name") from error
