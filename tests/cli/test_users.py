@@ -32,9 +32,8 @@ def users_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def xftpd(users_file: Path, monkeypatch: pytest.MonkeyPatch) -> Xftpd:
+def xftpd(users_file: Path) -> Xftpd:
     """Run `xftpd user …` on the users file, and check the exit status."""
-    monkeypatch.setattr("xftp.cli.users.prepare_streams", lambda: None)
 
     def run(*arguments: str, stdin: str = "", expect: int = 0) -> Result:
         done = CliRunner(env={"XFTPD_USERS": str(users_file)}).invoke(

@@ -10,10 +10,11 @@ import click
 
 from xftp.client.url import FtpUrl
 
+from . import descriptors
 from .file_commands import FILE_COMMANDS
 from .local_commands import doctor_command, plan_command
 from .mirror_options import mirror_options
-from .running import command_line, guarded, prepare_streams, run
+from .running import command_line, guarded, run
 from .settings import (
     json_option,
     moving_options,
@@ -158,7 +159,8 @@ def _last_url(context: click.Context, text: str) -> FtpUrl:
 
 def run_program() -> int:
     """Run `xftp` with the arguments of the process; give its exit status."""
-    prepare_streams()
+    descriptors.occupy()
+    descriptors.make_streams()
     status = guarded(lambda: command_line(xftp_command, "xftp"))
     confess_typed_ahead()
     return status

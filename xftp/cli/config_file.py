@@ -41,17 +41,29 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
     unknown = [key for key in values if key not in names]
     if unknown:
         raise click.BadParameter(f"{path}: there is no option {unknown[0]!r}", ctx, param)
-    wrong = [key for key, value in values.items() if not _is_option_value(value)]
-    if wrong:
-        raise click.BadParameter(f"{path}: {wrong[0]!r} is no text, number or list", ctx, param)
-    several = {option.name for option in ctx.command.params if getattr(option, "multiple", False)}
-    ctx.default_map = {
-        names[key]: [value] if names[key] in several and isinstance(value, str) else value
-        for key, value in values.items()
-    }
+    options = {option.name: option for option in ctx.command.params}
+    ctx.default_map = {}
+    for key, value in values.items():
+        try:
+            ctx.default_map[names[key]] = _given(value, options[names[key]])
+        except ValueError as error:
+            raise click.BadParameter(f"{path}: {key!r} {error}", ctx, param) from error
 
 
-def _is_option_value(value: object) -> bool:
+def _given(value: object, option: click.Parameter) -> object:
+    """Give a value as the command line would, which checks it. Raises ValueError."""
+    if getattr(option, "is_flag", False):
+        if not isinstance(value, bool):
+            raise ValueError("is true or false")
+        return value
+    several = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, str | int | float) for each in several):
+        raise ValueError("is no text, number or list")
+    if any(isinstance(each, bool) for each in several):
+        raise ValueError("is neither true nor false, it takes a value")
+    texts = [str(each) for each in several]
+    if getattr(option, "multiple", False):
+        return texts
     if isinstance(value, list):
-        return all(isinstance(item, str) for item in value)
-    return isinstance(value, str | int | float)
+        raise ValueError("is not a list")
+    return texts[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from xftp.errors import FileError, XftpError
 from xftp.server import Settings
 from xftp.server.proxies import Network
 
+from . import descriptors
 from .admission import Admission, admission_options
 from .config_file import config_option
 from .granting import granting_options, take_tuner
@@ -23,7 +25,7 @@ from .logs import start_logging
 from .network_options import network_options
 from .privileges import Identity, PrivilegeError
 from .protection import Protection, protection_options
-from .running import command_line, guarded, loop_factory, prepare_streams
+from .running import command_line, guarded, loop_factory
 from .serving import Service
 from .status import WORD as STATUS_WORD
 from .status import status_command
@@ -127,7 +129,6 @@ def xftpd_command(
     Prints `listening on HOST:PORT` once it does. SIGTERM and Ctrl-C let running transfers finish
     (for --stop-timeout at most); a second one ends them.
     """
-    prepare_streams()
     admission = Admission.take(others)
     try:
         start_logging(verbose, log_format, log_file)
@@ -179,11 +180,15 @@ def xftpd_command(
 
 def _reason(error: OSError) -> str:
     """Say why in the system's words; asyncio's repeat the address."""
+    if isinstance(error, socket.gaierror):
+        return str(error.strerror)
     return os.strerror(error.errno) if error.errno else str(error)
 
 
 def main() -> None:
     """Run `xftpd` with the arguments of the process and end it."""
+    descriptors.occupy(leads_nowhere=True)
+    descriptors.make_streams()
     sys.exit(guarded(lambda: command_line(xftpd_command, "xftpd"), "xftpd"))
 
 

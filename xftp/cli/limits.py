@@ -12,7 +12,7 @@ import click
 
 from xftp.server.limits import Limit, Limits, RateCaps
 
-from .params import Command, rate, with_options
+from .params import Command, Seconds, rate, with_options
 
 _KINDS = {
     "sessions": "Sessions",
@@ -68,7 +68,7 @@ def _options() -> list[Callable[[Command], Command]]:
         made.append(
             click.option(
                 f"--{name}-timeout",
-                type=click.FloatRange(0 if name == "stop" else 1),
+                type=Seconds(0 if name == "stop" else 1),
                 default=default,
                 show_default=True,
                 metavar="SECONDS",

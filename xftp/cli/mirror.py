@@ -98,6 +98,8 @@ async def mirror_files(order: tuple[FtpUrl, Order], settings: Settings) -> int:
     finally:
         await pool.close(politely=politely)
     telling.sum_up(summary)
+    if telling.output_error is not None:
+        raise telling.output_error
     return telling.status
 
 
@@ -129,6 +131,8 @@ class _Telling:
     def __init__(self, screen: Screen, *, as_json: bool, is_dry: bool) -> None:
         self.status = 0
         """That of the first failure, 0 if there is none."""
+        self.output_error: OSError | None = None
+        """Why standard output took no more, if it did not."""
         self.has_plan = False
         """Whether it is known what there is to do."""
         self._screen = screen
@@ -162,7 +166,7 @@ class _Telling:
     def done(self, action: str, path: str, size: int | None = None) -> None:
         """Say what was done, or would be."""
         if self._is_dry and not self._as_json:
-            print(f"{action} {printable(path)}")
+            self._write(f"{action} {printable(path)}\n")
         else:
             self._screen.detail(f"{_DONE[action]} {path}")
         status = "planned" if self._is_dry else "done"
@@ -183,8 +187,17 @@ class _Telling:
 
     def _print(self, values: dict[str, object]) -> None:
         if self._as_json:
-            sys.stdout.write(json.dumps(values) + "\n")
+            self._write(json.dumps(values) + "\n")
+
+    def _write(self, text: str) -> None:
+        """Write to standard output; files that move now go on moving if it takes no more."""
+        if self.output_error is not None:
+            return
+        try:
+            sys.stdout.write(text)
             sys.stdout.flush()
+        except OSError as error:
+            self.output_error = error
 
 
 def _sentence(summary: Summary) -> str:

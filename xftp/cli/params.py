@@ -5,6 +5,7 @@ And how several options are added to a command at once.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from types import ModuleType
@@ -27,6 +28,19 @@ def with_options(command: Command, *options: Callable[[Command], Command]) -> Co
     for option in reversed(options):
         command = option(command)
     return command
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds; what is no number at all fits into no range."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read it. Raises click.BadParameter."""
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        return seconds
 
 
 def port_range(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ import click
 
 from xftp.errors import FileError, XftpError
 
+from . import descriptors
 from .terminal import Interrupted, complain, say
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -66,22 +67,6 @@ async def interruptible(work: Coroutine[Any, Any, int], signals: Sequence[signal
             signal.signal(each, handler)
 
 
-def prepare_streams() -> None:
-    """Make standard streams that are closed lead nowhere, and none fail over a character.
-
-    A descriptor of ours below 3 would be taken for one of them, which ends libuv.
-    """
-    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
-            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
-        stream = getattr(sys, name)
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="surrogateescape" if mode == "r" else "replace")
-
-
 def command_line(command: click.Command, program: str) -> int:
     """Run a command with the arguments of the process; give its exit status.
 
@@ -113,10 +98,11 @@ def guarded(command: Callable[[], int], program: str = "xftp") -> int:
         _abandon_stdout()
         status = 1
     except OSError as error:
-        if error.errno not in _FULL:
+        is_shut = error.errno == errno.EBADF and 1 in descriptors.closed
+        if error.errno not in _FULL and not is_shut:
             raise
         # Of files it is told elsewhere: this is where the output goes.
-        complain(f"standard output: {error.strerror}", program)
+        complain(f"standard output: {'is closed' if is_shut else error.strerror}", program)
         _abandon_stdout()
         status = FileError.exit_code
     except click.ClickException as error:

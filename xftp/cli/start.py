@@ -9,9 +9,12 @@ import sys
 
 from xftp.client import ahead
 
+from . import descriptors
+
 
 def main() -> None:
     """Run `xftp` with the arguments of the process and end it."""
+    descriptors.occupy()
     ahead.begin(sys.argv[1:])
     # What is loaded stays to the end: to look through it for garbage is a tenth of a second.
     gc.disable()

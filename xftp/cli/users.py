@@ -34,7 +34,6 @@ from xftp.server.permissions import (
 
 from .homes import prepare_home
 from .params import rate
-from .running import prepare_streams
 from .terminal import Interrupted, ask_password, can_ask
 
 _Value = TypeVar("_Value")
@@ -138,7 +137,6 @@ def _new_password(name: str, from_stdin: bool) -> str:
 )
 def user_commands() -> None:
     """Keep the accounts in a users file. A running xftpd takes changes at SIGHUP."""
-    prepare_streams()
 
 
 @user_commands.command("add")
