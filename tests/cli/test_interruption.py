@@ -43,7 +43,9 @@ def test_a_download_is_kept_and_resumed(
     assert not part.exists()
 
 
-def test_an_upload_is_resumed(xftp: Client, place: Place) -> None:
+@pytest.mark.parametrize("wish", ["--resume", "-q", ""])
+def test_an_upload_is_resumed(xftp: Client, place: Place, wish: str) -> None:
+    """Asked to or not; then it is said."""
     (xftp.here / "file").write_bytes(CONTENT)
     process = xftp.start("put", *SLOWLY, "file", place.url)
     part = place.path / "file.xftp.part"
@@ -53,8 +55,9 @@ def test_an_upload_is_resumed(xftp: Client, place: Place) -> None:
     assert process.returncode == 130
     assert said == b"xftp: file: run again with --resume\n"
     assert not (place.path / "file").exists()
-    xftp("put", "--resume", "file", place.url)
+    done = xftp("put", *([wish] if wish else []), "file", place.url)
     assert (place.path / "file").read_bytes() == CONTENT
+    assert (b"that an earlier transfer left" in done.stderr) is (not wish)
 
 
 def test_reading_standard_input_can_be_interrupted(xftp: Client, place: Place) -> None:

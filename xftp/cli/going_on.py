@@ -1,4 +1,4 @@
-"""Says that a download goes on with what an earlier one left, when nobody asked for that."""
+"""Says that a transfer goes on with what an earlier one left, when nobody asked for that."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from xftp.errors import ArgumentError, FileError, ReplyError, TransferAborted, X
 from xftp.transport.report import TransferReport
 
 from .existing import Chooser, choose, refusal
+from .going_on import GoingOn
 from .matching import is_directory
 from .outcome import RESUME_HINT, Outcome
 from .screen import Screen
@@ -152,7 +153,8 @@ async def send(
     path = remote + Path(file).name if names_directory(remote) else remote
 
     async def attempt(existing: Existing) -> TransferReport | None:
-        with screen.watch(file) as progress:
+        with screen.watch(file) as bars:
+            progress = GoingOn(file, bars, screen) if existing == "fail" else bars
             return await session.put(
                 file,
                 path,

@@ -94,4 +94,4 @@ def listen(
             sock.close()
             if error.errno != errno.EADDRINUSE:
                 raise
-    raise OSError(errno.EADDRINUSE, "no free port in the passive range")
+    raise OSError(errno.EADDRINUSE, "no free port in the range")
