@@ -42,3 +42,28 @@ def test_what_is_no_value_is_said(tmp_path: Path, text: str, said: str) -> None:
 def test_the_command_line_takes_no_more(tmp_path: Path, value: str) -> None:
     done = CliRunner().invoke(xftpd_command, ["--root", str(tmp_path), "--idle-timeout", value])
     assert done.exit_code == 2
+    assert "Invalid value for '--idle-timeout'" in done.output
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "verbose = true",
+        "verbose = 2",
+        "writable = true",
+        "port = 2121",
+        "idle-timeout = 60",
+        "idle-timeout = 60.5",
+        'user = "joe:secret"',
+        'user = ["joe:secret", "ann:secret"]',
+    ],
+)
+def test_what_is_one_is_taken(tmp_path: Path, text: str) -> None:
+    """The start ends behind it, with a certificate that is not there."""
+    missing = f'\ntls-cert = "{tmp_path}/none"\ntls-key = "{tmp_path}/none"\nanonymous = true\n'
+    path = tmp_path / "xftpd.toml"
+    path.write_text(text + missing)
+    done = CliRunner().invoke(xftpd_command, ["--root", str(tmp_path), "--config", str(path)])
+    assert done.exit_code != 0
+    assert "none" in done.output
+    assert "--config" not in done.output

@@ -158,6 +158,7 @@ def test_a_name_that_telnet_would_change_is_written_twice_or_not_at_all() -> Non
         name = bytes([0xFF, after]).decode("utf-8", "surrogateescape")
         with pytest.raises(ArgumentError, match="Telnet"):
             format_command("DELE", f"bad{name}")
+    assert format_command("PASS", "\udcff\udcfe") == b"PASS \xff\xfe\r\n"
     assert format_command("DELE", "a\udcff\udcfe", doubles=True) == b"DELE a\xff\xff\xfe\r\n"
 
 

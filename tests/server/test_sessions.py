@@ -91,6 +91,17 @@ async def test_commands_wait_for_the_transfer(client: RawClient, root: Path) -> 
 # -- lines -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("line", [b"RETR a\xff\xfe\r\n", b"RETR a\rb\r\n", b"RETRIEVE a\r\n"])
+async def test_what_was_said_for_a_line_that_is_none_holds_for_no_other(
+    client: RawClient, root: Path, line: bytes
+) -> None:
+    (root / "other").write_bytes(b"0123456789")
+    assert (await client.command("REST 5")).code == 350
+    client.writer.write(line)
+    assert await codes(client, 1) == [500]
+    assert await download(client, "RETR other") == ([150, 226], b"0123456789")
+
+
 async def test_line_cut_at_every_byte(client: RawClient) -> None:
     for byte in b"NOOP\r\nPWD\r\n":
         client.writer.write(bytes([byte]))

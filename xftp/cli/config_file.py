@@ -56,6 +56,8 @@ def _given(value: object, option: click.Parameter) -> object:
         if not isinstance(value, bool):
             raise ValueError("is true or false")
         return value
+    if getattr(option, "count", False) and isinstance(value, bool):
+        return int(value)
     several = value if isinstance(value, list) else [value]
     if not all(isinstance(each, str | int | float) for each in several):
         raise ValueError("is no text, number or list")

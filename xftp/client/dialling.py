@@ -21,8 +21,6 @@ STAGGER_S = 1.0
 """How long one address is given before the next is tried beside it (RFC 8305 section 5 says
 0.25 s; a satellite path alone takes 0.6 s)."""
 
-"""What connect(2) says of a socket that is connected, or will be."""
-
 _FAMILIES = {
     "any": socket.AF_UNSPEC,
     "ipv4": socket.AF_INET,

@@ -69,7 +69,7 @@ def _take_file(entry: os.DirEntry[str], path: str, tree: Tree) -> None:
 def _refusal(path: str) -> str:
     if path.count("/") >= MOST_DEPTH:
         return f"{path}: more than {MOST_DEPTH} directories one inside the other"
-    return f"{path}: a name with a line end or the byte 255 cannot be sent"
+    return f"{path}: names with a line end or the byte 255 are not mirrored"
 
 
 def make_directories(root: Path, path: str) -> None:

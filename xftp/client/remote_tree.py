@@ -184,7 +184,7 @@ class _Scan:
         if path.count("/") >= MOST_DEPTH:
             return f"{shown}: more than {MOST_DEPTH} directories one inside the other"
         if "\udcff" in path:
-            return f"{shown}: a name with the byte 255 cannot be sent"
+            return f"{shown}: names with the byte 255 are not mirrored"
         return f"{shown}: not a name for a file here"
 
     def _failed(self, job: _Job, error: XftpError) -> None:

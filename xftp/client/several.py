@@ -60,8 +60,9 @@ async def _open_after(
     """Open several connections one step after the other, when to be early was in vain."""
     before = vain.agreed
     if before.transfer is not None:  # for it the server forgot what was said ahead of it
-        return await _open(dialogue, tuned, vain.count, flight._replace(transfer=None))
-    opened = await _open(dialogue, tuned, vain.count, Flight((), (), None))
+        again = flight._replace(transfer=None)
+        return await _open(dialogue, tuned, vain.count, again, may_call=False)
+    opened = await _open(dialogue, tuned, vain.count, Flight((), (), None), may_call=False)
     if isinstance(opened, Opened):
         opened.replies = before.replies
         return opened
@@ -69,10 +70,15 @@ async def _open_after(
 
 
 async def _open(
-    dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight
+    dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight, *, may_call: bool = True
 ) -> Opened | Sequence[Reply] | None:
-    """Open them once."""
-    opened = await (_mpsv if dialogue.passive else _mprt)(dialogue, tuned, count, flight)
+    """Open them once. may_call: dial the standing port ahead; then raises _CalledInVain."""
+    port = _port_to_call(dialogue, tuned, count) if may_call and dialogue.passive else None
+    opened: Opened | Sequence[Reply] | None
+    if port is not None:
+        opened = await _call(dialogue, tuned, count, flight, port)
+    else:
+        opened = await (_mpsv if dialogue.passive else _mprt)(dialogue, tuned, count, flight)
     if not isinstance(opened, Opened):
         dialogue.give_up_multiple("the server refused several data connections")
         return opened
@@ -134,10 +140,7 @@ class _CalledInVain(Exception):
 async def _mpsv(
     dialogue: Dialogue, tuned: Tuned, count: int, flight: Flight
 ) -> Opened | Sequence[Reply] | None:
-    """Dial what the server names; its standing port while the commands are on their way."""
-    port = _port_to_call(dialogue, tuned, count)
-    if port is not None:
-        return await _call(dialogue, tuned, count, flight, port)
+    """Dial what the server names."""
     if not flight.trailing:
         flight = flight._replace(transfer=None)  # it may wait until there are connections
     options = tuned.command(announces=True)

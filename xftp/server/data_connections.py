@@ -15,11 +15,16 @@ from xftp.transport.tls import DataTls
 from .control import ControlConnection
 from .limits import Lease, Shared, TooMany
 
+_UNDIALLED = 10
+"""So many times as long addresses wait for a transfer: no port is open for them meanwhile, and what
+the client has sent behind them may take its time, such as the hashes of a series."""
+
 
 class DataConnections:
     """Prepared by one command, taken by the transfer that follows; each holds its places.
 
-    What no transfer takes in `open_timeout_s` seconds is closed, and its places are free.
+    What no transfer takes in `open_timeout_s` seconds is closed, and its places are free; what is
+    only to be dialled holds them longer.
     """
 
     def __init__(self, control: ControlConnection, shared: Shared, open_timeout_s: float) -> None:
@@ -59,13 +64,13 @@ class DataConnections:
         """Let the next transfer have a channel that waits already, after `reserve`."""
         self._channel = channel
         self.framed = framed
-        self._wait()
+        self._wait(self._open_timeout_s)
 
     def dial_later(self, endpoints: tuple[Endpoint, ...], *, framed: bool) -> None:
         """Let the next transfer dial these addresses, after `reserve`."""
         self._endpoints = endpoints
         self.framed = framed
-        self._wait()
+        self._wait(_UNDIALLED * self._open_timeout_s)
 
     def take(
         self, tuning: Callable[[int], Tuning | None], *, replaces: bool, tls: DataTls | None = None
@@ -110,9 +115,9 @@ class DataConnections:
             channel.close()
         return channel is not None
 
-    def _wait(self) -> None:
+    def _wait(self, timeout_s: float) -> None:
         """Wait for a transfer, but not for ever."""
-        self._ends = asyncio.get_running_loop().call_later(self._open_timeout_s, self.drop)
+        self._ends = asyncio.get_running_loop().call_later(timeout_s, self.drop)
 
     def _stop_waiting(self) -> None:
         """Wait no longer for a transfer to take the data connections."""

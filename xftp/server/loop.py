@@ -196,11 +196,13 @@ class CommandLoop:
 
     async def _execute(self, command: Command | BadLine) -> list[Reply]:
         """Execute one command; give the replies that end it."""
-        if isinstance(command, BadLine):
-            return [Reply(500, (f"{command.reason}.",))]
         session = self.session
+        if isinstance(command, BadLine):
+            session.forget_restart()  # it may have been the command that this was for
+            return [Reply(500, (f"{command.reason}.",))]
         row = session.commands.get(command.verb)
         if row is None:
+            session.forget_restart()
             return [Reply(500, (f"{command.verb} is not understood.",))]
         session.running.aborts = 0
         session.heard_s = asyncio.get_running_loop().time()

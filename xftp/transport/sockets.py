@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 _MADE = (0, errno.EISCONN)
+"""What connect(2) says of a socket that is connected."""
 
 _SIOCOUTQ = 0x5411
 """ioctl: bytes in the send queue that the peer has not acknowledged (tcp(7); TIOCOUTQ)."""
