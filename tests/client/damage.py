@@ -1,6 +1,6 @@
 """A way through which data is damaged: a proxy in front of a server, that flips bits.
 
-It listens at 127.0.0.2; the port that a reply names is opened there too, and leads to the server's.
+It listens at 127.0.0.2; for the port that a reply names it puts one of its own, which leads there.
 """
 
 from __future__ import annotations
@@ -41,27 +41,39 @@ class Proxy:
         self.damage = Damage()
         self.port = 0
         self._server_port = server_port
-        self._listeners: dict[int, asyncio.Server] = {}
+        self._listeners: list[asyncio.Server] = []
+        self._data_ports: dict[bytes, bytes] = {}
+        """Its own ports for data, by those of the server."""
         self._writers: set[asyncio.StreamWriter] = set()
 
     async def start(self) -> None:
         listener = await asyncio.start_server(self._control, HERE, 0)
         self.port = listener.sockets[0].getsockname()[1]
-        self._listeners[self.port] = listener
+        self._listeners.append(listener)
 
     async def close(self) -> None:
-        for listener in self._listeners.values():
+        for listener in self._listeners:
             listener.close()
         for writer in self._writers:
             writer.transport.abort()
-        for listener in self._listeners.values():
+        for listener in self._listeners:
             await listener.wait_closed()
 
     async def _control(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         above = await asyncio.open_connection(SERVER, self._server_port)
         await self._between(reader, writer, *above, is_data=False)
 
-    async def _open_data(self, port: int) -> None:
+    async def _with_own_ports(self, data: bytes) -> bytes:
+        """Replace the ports in replies. Any free one: the server's number may be taken here."""
+        for port in set(_PORT.findall(data)):
+            if port not in self._data_ports:
+                self._data_ports[port] = b"%d" % await self._open_data(int(port))
+            data = re.sub(rb"(?<=[|,])%b(?=[|,)])" % port, self._data_ports[port], data)
+        return data
+
+    async def _open_data(self, port: int) -> int:
+        """Listen for data connections that lead to a port of the server; give the own one."""
+
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
                 above = await asyncio.open_connection(SERVER, port)
@@ -70,8 +82,10 @@ class Proxy:
                 return
             await self._between(reader, writer, *above, is_data=True)
 
-        if port not in self._listeners:
-            self._listeners[port] = await asyncio.start_server(connected, HERE, port)
+        listener = await asyncio.start_server(connected, HERE, 0)
+        self._listeners.append(listener)
+        own: int = listener.sockets[0].getsockname()[1]
+        return own
 
     async def _between(
         self,
@@ -103,8 +117,7 @@ class Proxy:
                 if is_data:
                     data = self.damage.of(data)
                 elif not is_up:
-                    for port in _PORT.findall(data):
-                        await self._open_data(int(port))
+                    data = await self._with_own_ports(data)
                 writer.write(data)
                 await writer.drain()
             writer.write_eof()
