@@ -198,8 +198,16 @@ def file_error(error: OSError, name: str) -> FileError:
     name: what the user calls the file; the path that the system saw is not shown.
     """
     kind = _BY_ERRNO.get(error.errno or 0, FileError)
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    return kind(f"{name}: {reason}")
+    return kind(f"{name}: {system_reason(error)}")
+
+
+def system_reason(error: OSError) -> str:
+    """Say why in the system's words: libraries add addresses and paths of their own.
+
+    The numbers of getaddrinfo(3) are negative, and mean nothing to strerror(3).
+    """
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or str(error)
 
 
 # -- what the other side said -----------------------------------------------------------------

@@ -82,6 +82,12 @@ def check_of(diagnosis: Diagnosis, name: str) -> Check:
     return next(each for each in diagnosis.checks if each.name == name)
 
 
+def assert_says(check: Check, words: str, command: str | None) -> None:
+    """Look at what a check tells a person: some words, and a command or none."""
+    assert words in check.found
+    assert check.command is None if command is None else command in (check.command or "")
+
+
 def capabilities(*numbers: int) -> str:
     return f"CapEff:\t{sum(1 << number for number in numbers):016x}\n"
 

@@ -16,6 +16,7 @@ from tests.cli.made_up import (
     NET,
     NOBODY,
     Make,
+    assert_says,
     capabilities,
     check_of,
     said_by,
@@ -218,8 +219,7 @@ def test_what_the_product_needs(
     diagnosis = diagnose(make(changes, **other))
     check = check_of(diagnosis, name)
     assert check.state == state
-    assert words in check.found
-    assert check.command is None if command is None else command in (check.command or "")
+    assert_says(check, words, command)
     is_needed = check.need is Need.TRANSFERS and state == "missing"
     assert diagnosis.exit_status == (1 if is_needed else 0)
     assert replace(diagnosis, is_strict=True).exit_status == (0 if said_ok(diagnosis) else 1)

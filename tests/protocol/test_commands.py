@@ -89,7 +89,7 @@ def test_a_bad_line_says_why() -> None:
         if isinstance(line, BadLine)
     ]
     assert reasons == [
-        "an argument holds a CR, a NUL or a command of Telnet (255 is sent twice)",
+        "a command line holds a CR, a NUL or a command of Telnet (255 is sent twice)",
         "a command is 1 to 16 letters and digits",
         "a command line is longer than 8 bytes",
     ]

@@ -158,8 +158,7 @@ def _last_url(context: click.Context, text: str) -> FtpUrl:
 
 
 def run_program() -> int:
-    """Run `xftp` with the arguments of the process; give its exit status."""
-    descriptors.occupy()
+    """Run `xftp` with the arguments of the process, after `occupy`; give its exit status."""
     descriptors.make_streams()
     status = guarded(lambda: command_line(xftp_command, "xftp"))
     confess_typed_ahead()
@@ -168,6 +167,7 @@ def run_program() -> int:
 
 def main() -> None:
     """Run `xftp` with the arguments of the process and end it."""
+    descriptors.occupy()
     sys.exit(run_program())
 
 

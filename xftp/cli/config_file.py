@@ -32,20 +32,19 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise click.BadParameter(f"{path}: {error}", ctx, param) from error
-    names = {
-        word.removeprefix("--"): option.name
+    options = {
+        word.removeprefix("--"): option
         for option in ctx.command.params
         for word in option.opts
         if word not in _NOT_IN_A_FILE
     }
-    unknown = [key for key in values if key not in names]
+    unknown = [key for key in values if key not in options]
     if unknown:
         raise click.BadParameter(f"{path}: there is no option {unknown[0]!r}", ctx, param)
-    options = {option.name: option for option in ctx.command.params}
     ctx.default_map = {}
     for key, value in values.items():
         try:
-            ctx.default_map[names[key]] = _given(value, options[names[key]])
+            ctx.default_map[options[key].name] = _given(value, options[key])
         except ValueError as error:
             raise click.BadParameter(f"{path}: {key!r} {error}", ctx, param) from error
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from xftp.errors import FileError, XftpError
+from xftp.errors import FileError, XftpError, system_reason
 from xftp.server import Settings
 from xftp.server.proxies import Network
 
@@ -175,14 +173,9 @@ def xftpd_command(
     except (XftpError, PrivilegeError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
-        raise click.ClickException(f"cannot listen on {host}:{port}: {_reason(error)}") from error
-
-
-def _reason(error: OSError) -> str:
-    """Say why in the system's words; asyncio's repeat the address."""
-    if isinstance(error, socket.gaierror):
-        return str(error.strerror)
-    return os.strerror(error.errno) if error.errno else str(error)
+        raise click.ClickException(
+            f"cannot listen on {host}:{port}: {system_reason(error)}"
+        ) from error
 
 
 def main() -> None:

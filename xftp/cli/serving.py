@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from xftp.errors import ConnectError, XftpError
+from xftp.errors import ConnectError, XftpError, system_reason
 from xftp.server import Account, Server, Settings
 
 from .privileges import Identity, PrivilegeError, unreadable
@@ -70,7 +69,7 @@ class Service:
         try:
             await server.start_implicit(self.host, port)
         except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
+            reason = system_reason(error)
             raise ConnectError(f"cannot listen on {self.host}:{port}: {reason}") from error
 
     async def _serve(self, server: Server) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import os
 import socket
 from collections import deque
 from collections.abc import Iterable
 
-from xftp.errors import ConnectError
+from xftp.errors import ConnectError, system_reason
 from xftp.transport.sockets import begin_to_connect, keep_alive, new_socket, zoned_address
 
 from . import ahead
@@ -49,7 +48,7 @@ async def dial(
     except TimeoutError as error:
         raise ConnectError(f"{where}: no answer within {timeout_s:g} s") from error
     except OSError as error:
-        raise ConnectError(f"{where}: {_reason(error)}") from error
+        raise ConnectError(f"{where}: {system_reason(error)}") from error
 
 
 async def _resolve(
@@ -121,9 +120,3 @@ async def _give_up(attempts: set[asyncio.Task[socket.socket]]) -> None:
         if isinstance(outcome, socket.socket):
             with contextlib.suppress(OSError):
                 outcome.close()
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, socket.gaierror):
-        return str(error.strerror)
-    return os.strerror(error.errno) if error.errno else str(error)

@@ -139,7 +139,9 @@ def _parse_line(line: bytes) -> Command | BadLine:
     verb, _, argument = line.partition(b" ")
     verb = verb.replace(_NO_OPERATION, b"")
     if _CONTROL.search(verb + argument):
-        return BadLine("an argument holds a CR, a NUL or a command of Telnet (255 is sent twice)")
+        return BadLine(
+            "a command line holds a CR, a NUL or a command of Telnet (255 is sent twice)"
+        )
     if not _VERB.fullmatch(verb):
         return BadLine("a command is 1 to 16 letters and digits")
     return Command(verb.decode("ascii").upper(), argument.decode("utf-8", "surrogateescape"))

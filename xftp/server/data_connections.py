@@ -34,7 +34,7 @@ class DataConnections:
         self._shared = shared
         self._open_timeout_s = open_timeout_s
         self._channel: DataChannel | None = None
-        self._ends: asyncio.TimerHandle | None = None
+        self._expiry: asyncio.TimerHandle | None = None
         self._endpoints: tuple[Endpoint, ...] = ()
         self._places: list[Lease] = []
         self._places_in_use: list[Lease] = []
@@ -117,10 +117,10 @@ class DataConnections:
 
     def _wait(self, timeout_s: float) -> None:
         """Wait for a transfer, but not for ever."""
-        self._ends = asyncio.get_running_loop().call_later(timeout_s, self.drop)
+        self._expiry = asyncio.get_running_loop().call_later(timeout_s, self.drop)
 
     def _stop_waiting(self) -> None:
         """Wait no longer for a transfer to take the data connections."""
-        if self._ends is not None:
-            self._ends.cancel()
-            self._ends = None
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None

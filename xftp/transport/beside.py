@@ -62,7 +62,7 @@ def open_locked(directory: int, part: str, name: str) -> int:
         descriptor = _open_part(directory, part)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise FileError(f"{part} is in the way: it is no plain file")
+                raise _in_the_way(part)
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if is_still(directory, part, descriptor):
                 return descriptor
@@ -81,8 +81,12 @@ def _open_part(directory: int, part: str) -> int:
         return os.open(part, flags, 0o666, dir_fd=directory)
     except OSError as error:
         if error.errno in _IN_THE_WAY:
-            raise FileError(f"{part} is in the way: it is no plain file") from error
+            raise _in_the_way(part) from error
         raise
+
+
+def _in_the_way(part: str) -> FileError:
+    return FileError(f"{part} is in the way: it is no plain file")
 
 
 def is_still(directory: int, name: str, descriptor: int) -> bool:
